@@ -135,13 +135,13 @@ func (x *experiment) readResumed(ctx context.Context, o *options, s Streams, ver
 	if err := o.matches.check(o.reference, e.TargetNames()); err != nil {
 		return err
 	}
-	decide, err := compare.Stopping(e)
-	if err != nil {
-		return fmt.Errorf("--resume: %s: %w", x.dir, err)
-	}
 	tool, err := findTool(e.Tool)
 	if err != nil {
 		return err
+	}
+	decide, err := checkPlan(e, tool)
+	if err != nil {
+		return fmt.Errorf("--resume: %s: %w; restore the file", filepath.Join(x.dir, store.ExperimentFile), err)
 	}
 	texts := make([]string, len(e.Targets))
 	for i, t := range e.Targets {
@@ -151,7 +151,8 @@ func (x *experiment) readResumed(ctx context.Context, o *options, s Streams, ver
 	if err != nil {
 		return err
 	}
-	if err := o.trust(ctx, s, r, specs); err != nil { // first, because making a target may read files
+	// First, because making a target may read files.
+	if err := trust(ctx, s, "--resume", x.dir, e, specs, o.yes); err != nil {
 		return err
 	}
 	if err := x.openTargets(specs); err != nil {
@@ -176,9 +177,6 @@ func (x *experiment) resumeWriting(_ *options, warnings []result.Warning) error 
 	x.before = now
 	x.config.Earlier, x.config.EarlierSites, x.config.EarlierFacts = now.Runs, now.Sites, now.Facts
 	x.config.EarlierSwitches = now.Switches
-	if err := rememberExperiment(now.Experiment); err != nil {
-		return err
-	}
 	for _, warning := range warnings {
 		if err := w.WriteWarning(warning); err != nil {
 			return err
@@ -223,15 +221,25 @@ func (x *experiment) resolve(o *options, version string) error {
 	if err != nil {
 		return err
 	}
+	decide, err := checkPlan(e, tool)
+	x.configure(e, tool, decide, version)
+	return err
+}
+
+// checkPlan returns the stopping rule of an experiment, or an error if its plan is invalid. The plan comes from flags,
+// or from a results directory that anyone may have edited.
+func checkPlan(e result.Experiment, tool family.Tool) (runner.Decide, error) {
+	if err := runner.Check(e); err != nil {
+		return nil, err
+	}
 	if err := checkGates(e, toolMetrics(tool)); err != nil {
-		return err
+		return nil, err
 	}
 	decide, err := compare.Stopping(e)
 	if errors.Is(err, stats.ErrLooks) {
 		err = fmt.Errorf("--looks: %w", err)
 	}
-	x.configure(e, tool, decide, version)
-	return err
+	return decide, err
 }
 
 // configure sets the configuration of an experiment whose targets are open.

@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"io"
-	"os"
 	"path/filepath"
 	"strconv"
 	"time"
@@ -14,6 +13,7 @@ import (
 	"github.com/knotmeter/knotmeter/internal/explain"
 	"github.com/knotmeter/knotmeter/internal/report"
 	"github.com/knotmeter/knotmeter/internal/result"
+	"github.com/knotmeter/knotmeter/internal/store"
 	"github.com/knotmeter/knotmeter/internal/unit"
 )
 
@@ -54,11 +54,11 @@ time. docs/explain.md has the rules; 'compare -o json' has all evidence as data.
 // trials is the folder of a results directory for the experiments that confirm causes, one per explanation.
 const trials = "trials"
 
-func trialDir(dir string, explanation int) string {
-	return filepath.Join(dir, trials, strconv.Itoa(explanation+1))
-}
+// trialName returns the name of a trial's results directory in the one that it belongs to.
+func trialName(explanation int) string { return trials + "/" + strconv.Itoa(explanation+1) }
 
-// confirmAll runs a trial for each explanation of a primary case, unless it has one already or cannot have one.
+// confirmAll runs a trial for each explanation of a primary case, unless it has one already or cannot have one. It asks
+// before it uses what a directory from elsewhere names.
 func confirmAll(ctx context.Context, s Streams, version, dir string, yes bool) error {
 	l, err := resultOptions{}.load(dir)
 	if err != nil {
@@ -68,6 +68,12 @@ func confirmAll(ctx context.Context, s Streams, version, dir string, yes bool) e
 		fmt.Fprintln(s.Err, "No trials: the targets were measured in turn, and a trial would not switch to them.")
 		return nil
 	}
+	if e := l.Experiment; e.Imported != "" {
+		return fmt.Errorf("--confirm: %s was imported from another tool (%s) and cannot be measured again", dir, e.Imported)
+	}
+	if err := trust(ctx, s, "--confirm", dir, l.Experiment, specsOf(l.Experiment), yes); err != nil {
+		return err
+	}
 	planned := 0
 	for i, x := range l.Causes {
 		of, _ := l.Experiment.Case(x.Case)
@@ -76,10 +82,13 @@ func confirmAll(ctx context.Context, s Streams, version, dir string, yes bool) e
 			continue
 		}
 		planned++
-		out := trialDir(dir, i)
-		if _, err := os.Stat(out); err == nil {
+		if has, err := store.HasDir(dir, trialName(i)); has || err != nil {
+			if err != nil {
+				return fmt.Errorf("trial of %s: %w", x.Case, err)
+			}
 			continue
 		}
+		out := filepath.Join(dir, trialName(i))
 		fmt.Fprintf(s.Err, "Trial %d: %s of %s, in %s\n", planned, x.Case, unit.Plural(len(t.Targets), "target"), out)
 		run := newRun(Streams{In: s.In, Out: io.Discard, Err: s.Err}, version)
 		run.SetArgs(trialArgs(t, l.Experiment.Design, out, yes))
@@ -119,10 +128,17 @@ func addConfirmations(dir string, e result.Experiment, list []explain.Explanatio
 	for i := range list {
 		x := &list[i]
 		t, ok := explain.NewConfirmationPlan(*x, e)
-		if _, err := os.Stat(trialDir(dir, i)); err != nil || !ok {
+		if !ok {
 			continue
 		}
-		r, err := openResults(trialDir(dir, i))
+		has, err := store.HasDir(dir, trialName(i))
+		if err == nil && !has {
+			continue
+		}
+		var r *store.Results
+		if err == nil {
+			r, err = openResults(filepath.Join(dir, trialName(i)))
+		}
 		if err != nil {
 			return fmt.Errorf("trial of %s: %w", x.Case, err)
 		}

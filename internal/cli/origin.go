@@ -3,6 +3,7 @@ package cli
 import (
 	"context"
 	"crypto/sha256"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -17,15 +18,14 @@ import (
 	"github.com/knotmeter/knotmeter/internal/prose"
 	"github.com/knotmeter/knotmeter/internal/registry"
 	"github.com/knotmeter/knotmeter/internal/result"
-	"github.com/knotmeter/knotmeter/internal/store"
 )
 
-// trust asks for consent to everything that a results directory names, unless this user made the experiment or
-// consented before: others must not choose which files, programs, addresses and secrets of this user are used. Nothing
-// that the directory names is used before.
-func (o *options) trust(ctx context.Context, s Streams, r *store.Results, specs []result.Spec) error {
-	this, err := resumeDigest(r.Experiment)
-	why := "it was not made here, or was changed; resuming it uses what follows"
+// trust asks for consent to everything that the experiment of a results directory names, unless this user made it or
+// consented before: others must not choose which files, programs, addresses and secrets of this user are used. Every
+// command that acts on what a directory names calls it first. The named flag makes a command act.
+func trust(ctx context.Context, s Streams, flag, dir string, e result.Experiment, specs []result.Spec, yes bool) error {
+	this, err := planDigest(e)
+	why := "it was not made here, or was changed; " + flag + " uses what follows"
 	if err == nil {
 		var digests []string
 		if _, digests, err = ownExperiments(); slices.Contains(digests, this) {
@@ -33,23 +33,22 @@ func (o *options) trust(ctx context.Context, s Streams, r *store.Results, specs 
 		}
 	}
 	if err != nil {
-		why = fmt.Sprintf("whether it was made here is not known (%v); resuming it uses what follows", err)
+		why = fmt.Sprintf("whether it was made here is not known (%v); %s uses what follows", err, flag)
 	}
-	list := append([]plan.Concern{concern(r.Path, why)}, reachedResources(r.Experiment, specs)...)
+	list := append([]plan.Concern{concern(dir, why)}, reachedResources(e, specs)...)
 	for i, c := range list {
 		list[i] = concern(prose.Plain(c.What), prose.Plain(c.Why))
 	}
-	yes := o.yes // an answer holds for this question alone
-	if err := consent(ctx, s, list, &yes); err != nil {
-		return fmt.Errorf("--resume: %w", err)
+	agreed := yes // an answer holds for this question alone
+	if err := consent(ctx, s, list, &agreed); err != nil {
+		return fmt.Errorf("%s: %w", flag, err)
 	}
-	if !o.yes {
-		return nil
+	if yes {
+		for _, c := range list {
+			fmt.Fprintf(s.Err, "--yes consents to %s\n", c)
+		}
 	}
-	for _, c := range list {
-		fmt.Fprintf(s.Err, "--yes consents to %s\n", c)
-	}
-	return nil
+	return rememberExperiment(e)
 }
 
 // reachedResources lists what an experiment uses of this user, this machine and the network, and its other concerns.
@@ -69,7 +68,9 @@ func namedResources(e result.Experiment, specs []result.Spec) []plan.Concern {
 		}
 	}
 	for _, sent := range sentRequests(e) {
-		list = append(list, concern(destinationWords(sent.To), "requests go there"))
+		for _, request := range sent.Requests {
+			list = append(list, concern(destinationWords(sent.To), request+" is sent there"))
+		}
 		for _, name := range sent.Variables {
 			list = append(list, concern("environment variable "+name, "it is sent there"))
 		}
@@ -79,6 +80,15 @@ func namedResources(e result.Experiment, specs []result.Spec) []plan.Concern {
 		list = append(list, concern("file "+name, "it is read"))
 	}
 	return unique(list)
+}
+
+// specsOf returns the specifications of an experiment's targets.
+func specsOf(e result.Experiment) []result.Spec {
+	var specs []result.Spec
+	for _, t := range e.Targets {
+		specs = append(specs, t.Spec)
+	}
+	return specs
 }
 
 // targetWords returns a target with its options as they were parsed.
@@ -122,15 +132,17 @@ func files(e result.Experiment, specs []result.Spec) []string {
 	return list
 }
 
-// resumeDigest returns a hash of what resuming an experiment reaches: its ID and everything that a user would be asked
-// about. If it names files by relative paths, the working directory is included, because elsewhere they are other
-// files.
-func resumeDigest(e result.Experiment) (string, error) {
-	var specs []result.Spec
-	for _, t := range e.Targets {
-		specs = append(specs, t.Spec)
+// planDigest returns a hash of an experiment's plan, without the lists that grow while it runs, and of everything that
+// a user would be asked about, such as the programs in a kubeconfig. If the plan names files by relative paths, the
+// working directory is included, because elsewhere they are other files.
+func planDigest(e result.Experiment) (string, error) {
+	e.NotMeasured, e.Warnings = nil, nil
+	whole, err := json.Marshal(e)
+	if err != nil {
+		return "", err
 	}
-	text := e.ID
+	specs := specsOf(e)
+	text := string(whole)
 	for _, c := range reachedResources(e, specs) {
 		text += "\n" + c.String()
 	}
@@ -176,7 +188,7 @@ func ownExperiments() (name string, digests []string, err error) {
 // rememberExperiment adds an experiment to those of this user. If their file cannot be read, it does nothing: the user
 // will be asked when the experiment is resumed.
 func rememberExperiment(e result.Experiment) error {
-	own, err := resumeDigest(e)
+	own, err := planDigest(e)
 	if err != nil {
 		return nil
 	}

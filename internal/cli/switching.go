@@ -49,9 +49,6 @@ const switchLimit = 10 * time.Minute
 // switches sets the switches of targets and returns the command that restores the testbed. Commands of the experiment
 // file run in its directory, others in the working directory.
 func (o *options) switches(targets []runner.Target) (restore *result.Command, err error) {
-	if o.switchLimit <= 0 {
-		return nil, fmt.Errorf("--switch-limit: %v is not above 0", o.switchLimit)
-	}
 	for i, t := range o.fileTargets {
 		if t.Switch == "" {
 			continue

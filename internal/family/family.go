@@ -101,9 +101,11 @@ type Sender interface {
 	Sends() Sent
 }
 
-// Sent holds where the requests of a user's description go, and which files and variables of this machine they contain.
+// Sent holds what the requests of a user's description are, where they go, and which files and variables of this
+// machine they contain.
 type Sent struct {
 	To        host.Destination
+	Requests  []string // each with its method and path, such as GET /list
 	Files     []string // files of this machine
 	Variables []string // environment variables of this machine
 }

@@ -101,11 +101,8 @@ func Resolve(o Options) (result.Experiment, error) {
 	if e.Baseline == "" {
 		e.Baseline = e.Targets[0].Name
 	}
-	switch {
-	case e.InTurn() && e.Design.Parallel:
-		return e, fmt.Errorf("%w: --parallel: targets with a switch are never in place at the same time", ErrOption)
-	case e.Restore != nil && !e.InTurn():
-		return e, fmt.Errorf("%w: --restore: no target has a switch, so there is nothing to restore", ErrOption)
+	if err := Check(e); err != nil {
+		return e, err
 	}
 	if e.Design.Parallel {
 		if err := checkDisjoint(context.Background(), o.Targets); err != nil {
@@ -158,7 +155,31 @@ func (o Options) check() error {
 	if o.Tool == nil {
 		return fmt.Errorf("%w: --tool: there is none", ErrOption)
 	}
-	return checkDesign(o.Design)
+	return nil
+}
+
+// Check returns an error if the design or the commands of a plan are invalid. The plan comes from options, or from a
+// results directory that anyone may have edited.
+func Check(e result.Experiment) error {
+	if err := checkDesign(e.Design); err != nil {
+		return err
+	}
+	switch {
+	case e.InTurn() && e.Design.Parallel:
+		return fmt.Errorf("%w: --parallel: targets with a switch are never in place at the same time", ErrOption)
+	case e.Restore != nil && !e.InTurn():
+		return fmt.Errorf("%w: --restore: no target has a switch, so there is nothing to restore", ErrOption)
+	}
+	commands := []*result.Command{e.Restore}
+	for _, t := range e.Targets {
+		commands = append(commands, t.Switch)
+	}
+	for _, c := range commands {
+		if c != nil && !(c.Limit > 0 && c.Limit <= maxBudget) {
+			return fmt.Errorf("%w: --switch-limit: %gs is not above 0 and up to %gs", ErrOption, c.Limit, maxBudget)
+		}
+	}
+	return nil
 }
 
 // withLabel returns the text of a target with an example of a label added.

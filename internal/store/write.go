@@ -420,6 +420,20 @@ func WriteFile(path, name string, write func(io.Writer) error) (string, error) {
 	return d.full(name), d.replace(name, name+"."+rand.Text()[:8]+".new", write)
 }
 
+// HasDir reports whether a results directory contains a directory of a slash-separated name. A link or anything else in
+// the place of one of the directories is an error that wraps [ErrFormat].
+func HasDir(path, name string) (bool, error) {
+	d, err := openDir(path)
+	if err != nil {
+		return false, err
+	}
+	defer d.close()
+	if err := d.checkDir(name); !errors.Is(err, fs.ErrNotExist) {
+		return err == nil, err
+	}
+	return false, nil
+}
+
 // RemoveFiles removes the regular files of a folder in the results directory for whose names stale returns true. A
 // missing folder is no error.
 func RemoveFiles(path, folder string, stale func(name string) bool) error {

@@ -188,14 +188,14 @@ func (w Workload) Traits() family.Traits {
 // Disturbs returns the reason why the workload may disturb other users of the application, empty if there is none.
 func (w Workload) Disturbs(family.Times) string { return w.Pace.Disturbs() }
 
-// Sends returns the destination, files and variables of a description. It returns zero for Vault, whose address the
+// Sends returns the destination, requests, files and variables of a description. It returns zero for Vault, whose address the
 // target knows.
 func (w Workload) Sends() family.Sent {
 	d, err := w.Description()
 	if err != nil {
 		return family.Sent{}
 	}
-	return family.Sent{To: d.Destination(), Files: d.Files(), Variables: d.Variables()}
+	return family.Sent{To: d.Destination(), Requests: d.Lines(), Files: d.Files(), Variables: d.Variables()}
 }
 
 // Description returns the user's description; unknown fields are errors. Every error wraps webapp.ErrDescription.

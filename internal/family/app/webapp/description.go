@@ -3,6 +3,7 @@
 package webapp
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"maps"
@@ -141,6 +142,15 @@ func (d Description) Destination() host.Destination {
 // Files returns the files of this machine that the description names.
 func (d Description) Files() []string {
 	return d.names(d.CA, func(s Secret) string { return s.File })
+}
+
+// Lines returns the method and the path of each request.
+func (d Description) Lines() []string {
+	var list []string
+	for _, r := range d.Requests {
+		list = append(list, cmp.Or(r.Method, http.MethodGet)+" "+r.Path)
+	}
+	return list
 }
 
 // Variables returns the environment variables that the description names.
