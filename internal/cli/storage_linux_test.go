@@ -1,12 +1,16 @@
 package cli
 
 import (
+	"fmt"
+	"math"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
 	"time"
+
+	"golang.org/x/sys/unix"
 )
 
 // volumeDir returns a new directory next to the test, whose file system supports direct I/O.
@@ -82,5 +86,73 @@ func TestStorageInterrupt(t *testing.T) {
 	}
 	if left := entries(t, dir); len(left) > 0 {
 		t.Errorf("left are %v", left)
+	}
+}
+
+// smallVolume mounts a new file system of mib MiB, and returns its directory.
+func smallVolume(t *testing.T, mib int) string {
+	t.Helper()
+	if os.Geteuid() != 0 {
+		t.Skip("mounting takes root")
+	}
+	dir := t.TempDir()
+	script := fmt.Sprintf("truncate -s %dM image; mkfs.ext4 -q -m 0 image; mkdir volume; mount -o loop image volume", mib)
+	mount := exec.Command("sh", "-ec", script)
+	mount.Dir = dir
+	if out, err := mount.CombinedOutput(); err != nil {
+		t.Skipf("this machine mounts no image: %v\n%s", err, out)
+	}
+	volume := filepath.Join(dir, "volume")
+	t.Cleanup(func() {
+		if out, err := exec.Command("umount", volume).CombinedOutput(); err != nil {
+			t.Errorf("%v: %s", err, out)
+		}
+	})
+	return volume
+}
+
+// TestStorageLeavesSpace checks that targets on one file system do not fill it: a tenth stays free, whatever they are
+// asked to write.
+func TestStorageLeavesSpace(t *testing.T) {
+	experiments(t)
+	volumeDir(t) // fio is there
+	const mib = 256
+	dir := smallVolume(t, mib)
+	least := func(args ...string) (free uint64, status int, text string) {
+		var fs unix.Statfs_t
+		measured := make(chan struct{})
+		watched := make(chan struct{})
+		free = math.MaxUint64
+		go func() {
+			defer close(watched)
+			for {
+				if err := unix.Statfs(dir, &fs); err == nil {
+					free = min(free, fs.Bavail*uint64(fs.Bsize)>>20)
+				}
+				select {
+				case <-measured:
+					return
+				case <-time.After(5 * time.Millisecond):
+				}
+			}
+		}()
+		all := []string{"run", "--duration", "200ms", "--warmup", "50ms", "--blocks", "2", "--progress", "none", "--out",
+			filepath.Join(t.TempDir(), "out")}
+		status, text = execute(t, append(all, args...)...)
+		close(measured)
+		<-watched
+		return free, status, text
+	}
+	for name, size := range map[string]string{"half": "", "fresh": "&volume=fresh", "given": "&size=100MiB"} {
+		target := func(label string) string { return "local:" + dir + "?label=" + label + size }
+		free, status, text := least(target("a"), target("b"), "--case", "storage/write-1m-qd4")
+		if status != statusDone || free < mib/10 {
+			t.Errorf("%s: status %d, %d of %d MiB stayed free\n%s", name, status, free, mib, text)
+		}
+	}
+	free, status, text := least("local:"+dir+"?size=120MiB", "local:"+dir+"?size=120MiB&label=b", "--case",
+		"storage/write-1m-qd4")
+	if status == statusDone || free < mib/2 || !strings.Contains(text, "by each of 2 targets: free some") {
+		t.Errorf("status %d, %d of %d MiB stayed free\n%s", status, free, mib, text)
 	}
 }

@@ -44,6 +44,17 @@ func Volume(path string) []result.Fact {
 	return append(facts, device("/sys", major, minor)...)
 }
 
+// FileSystem identifies the file system of a directory on this machine: two directories with the same free space have
+// the same. It is empty if the directory cannot be looked at.
+func FileSystem(path string) string {
+	var stat unix.Stat_t
+	if unix.Stat(path, &stat) != nil {
+		return ""
+	}
+	_, major, minor := mountAt(path, stat.Dev)
+	return fmt.Sprintf("%d:%d", major, minor)
+}
+
 // Shared reports whether other machines may use a directory's file system: true unless its data are known to be on this
 // machine.
 func Shared(path string) bool {

@@ -3,6 +3,7 @@ package runner
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/knotmeter/knotmeter/internal/family"
@@ -16,13 +17,21 @@ func Begin(ctx context.Context, c Config, share bool) (warnings []result.Warning
 	e := c.Experiment
 	about := map[string][]string{} // names of the targets that returned a warning, by its text
 	var texts []string             // of warnings, each once
-	for _, t := range c.Targets {
-		p := targets.Plan{Experiment: e.ID, Version: e.Version, Share: share, InTurn: e.InTurn(),
+	plans := make([]targets.Plan, len(c.Targets))
+	filling := map[string]int{} // number of targets, by what they fill
+	for i, t := range c.Targets {
+		plans[i] = targets.Plan{Experiment: e.ID, Version: e.Version, Share: share, InTurn: e.InTurn(),
 			Earlier: c.EarlierFacts[t.Name]}
-		if p.Placements, err = placements(e, t.Name, c.Families, c.Tool); err != nil {
+		if plans[i].Placements, err = placements(e, t.Name, c.Families, c.Tool); err != nil {
 			return nil, err
 		}
-		list, err := t.Places.Begin(ctx, p)
+		if of := filled(t, plans[i]); of != "" {
+			filling[of]++
+		}
+	}
+	for i, t := range c.Targets {
+		plans[i].Filling = filling[filled(t, plans[i])]
+		list, err := t.Places.Begin(ctx, plans[i])
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", t.Name, err)
 		}
@@ -43,6 +52,16 @@ func Begin(ctx context.Context, c Config, share bool) (warnings []result.Warning
 		warnings = append(warnings, result.Warning{Code: result.TargetReports, Text: strings.Join(about[w], ", ") + ": " + w})
 	}
 	return warnings, nil
+}
+
+// filled identifies the storage that a target fills while others may fill it, too; empty if there is none.
+func filled(t Target, p targets.Plan) string {
+	f, is := t.Places.(targets.Filler)
+	writes := slices.ContainsFunc(p.Placements, func(p targets.Placement) bool { return p.Volume })
+	if !is || !writes || p.InTurn { // only one target at a time has a site
+		return ""
+	}
+	return f.Fills()
 }
 
 // placements returns the placements of the cases that are planned on a target.

@@ -20,6 +20,12 @@ type Underlaid interface {
 	Underlay() string
 }
 
+// A Filler is a target whose runs write files to storage that other targets may write to as well. Each of n targets with
+// the same storage uses at most one n-th of what one alone may use.
+type Filler interface {
+	Fills() string // identifies the storage, such as a file system
+}
+
 // An Expiring is a target whose sites end by themselves, so that a crash leaves none for ever.
 type Expiring interface {
 	SiteLife() time.Duration // from opening a site until it ends

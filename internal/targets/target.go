@@ -104,6 +104,9 @@ type Plan struct {
 	// InTurn is set if switch commands of the user change the system below the target between sites: nothing that a site
 	// created may outlast it.
 	InTurn bool
+	// Filling is the number of the experiment's targets, this one included, that may fill the same storage at the same
+	// time; see [Filler]. 0 is 1.
+	Filling int
 	// Earlier are the facts that a resumed experiment has recorded of the target. Begin returns an error if they show that
 	// the target was another cluster or machine.
 	Earlier []result.Fact

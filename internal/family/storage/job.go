@@ -20,7 +20,18 @@ const (
 	maxJobs  = 64
 	maxBlock = 16 << 20
 	maxFiles = 1 << 40 // bytes of the files of all processes
+
+	maxBuffers = 4 << 30 // bytes of the buffers of all operations in flight
 )
+
+// checkBuffers returns an error if the buffers of a job take too much memory: each operation in flight has one.
+func checkBuffers(jobs, depth, block int64) error {
+	if jobs*depth*block > maxBuffers {
+		return fmt.Errorf("%d jobs with %d operations in flight of %d bytes take %.3g GiB of memory, and at most %d are "+
+			"allowed: lower one of them", jobs, depth, block, float64(jobs*depth*block)/(1<<30), maxBuffers>>30)
+	}
+	return nil
+}
 
 // A Job is a job of fio, with fio's names. It is comparable with ==.
 type Job struct {
@@ -299,6 +310,9 @@ func (j Job) validate() error {
 		return fmt.Errorf("%w: with fdatasync, engine and file are those of etcd's check", family.ErrInvalid)
 	case j.Fdatasync && (!j.Writes() || j.Depth != 1):
 		return fmt.Errorf("%w: fdatasync is for writes, one at a time", family.ErrInvalid)
+	}
+	if err := checkBuffers(int64(j.Jobs), int64(j.Depth), int64(j.Block)); err != nil {
+		return fmt.Errorf("%w: %w", family.ErrInvalid, err)
 	}
 	return nil
 }

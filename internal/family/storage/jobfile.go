@@ -18,6 +18,8 @@ const (
 	maxFile     = 64 << 10 // bytes
 	maxSections = 64
 	maxLine     = 1024
+
+	maxOwnJobs = 256 // numjobs of a job
 )
 
 // ErrJobFile is wrapped by every error about a job file.
@@ -123,17 +125,70 @@ func ParseFile(file string, data []byte) ([]Section, error) {
 	return jobs, checkComplete(jobs, lines, fail)
 }
 
-// checkComplete checks that every job has an rw, and that its size, if any, is valid.
+// checkComplete checks that every job has an rw, that its size, if any, is valid, and that its load is limited.
 func checkComplete(jobs []Section, lines map[string]int, fail func(int, string, ...any) error) error {
 	for _, j := range jobs {
 		if _, is := j.Get("rw"); !is {
 			return fail(lines[j.Name], "job %s does not say what it does: give it rw=, such as rw=randread", j.Name)
 		}
-		if _, _, err := j.Size(); err != nil {
+		_, _, err := j.Size()
+		if err == nil {
+			err = j.checkLoad()
+		}
+		if err != nil {
 			return fail(lines[j.Name], "job %s: %w", j.Name, err)
 		}
 	}
 	return nil
+}
+
+// checkLoad returns an error if the job starts more threads, or has more or larger operations in flight, than a machine
+// should be asked for. fio would try: it reads numjobs=100k as 102400 threads.
+func (s Section) checkLoad() error {
+	jobs, err := s.count("numjobs", maxOwnJobs)
+	if err != nil {
+		return err
+	}
+	depth, err := s.count("iodepth", maxDepth)
+	if err != nil {
+		return err
+	}
+	block, err := s.maxBlock()
+	if err != nil {
+		return err
+	}
+	return checkBuffers(jobs, depth, block)
+}
+
+// count returns the value of an option that counts from 1 to most; 1 if it is not set.
+func (s Section) count(key string, most int) (int64, error) {
+	text, is := s.Get(key)
+	if !is {
+		return 1, nil
+	}
+	n, err := strconv.Atoi(text)
+	if err != nil || n < 1 || n > most {
+		return 0, fmt.Errorf("%s=%s is not a number from 1 to %d", key, text, most)
+	}
+	return int64(n), nil
+}
+
+// maxBlock returns the size in bytes of the job's largest operation: of bs=4k,64k it is 65536, and of bssplit=4k/10:1m/90
+// one MiB.
+func (s Section) maxBlock() (int64, error) {
+	largest := int64(4096) // fio's default
+	for _, key := range []string{"bs", "bsrange", "bssplit"} {
+		text, _ := s.Get(key)
+		for _, part := range strings.FieldsFunc(text, func(r rune) bool { return strings.ContainsRune(",:-", r) }) {
+			part, _, _ = strings.Cut(part, "/")
+			n, err := parseSize(part)
+			if err != nil || n > maxBlock {
+				return 0, fmt.Errorf("%s=%s: %q is not a size up to %d bytes", key, text, part, maxBlock)
+			}
+			largest = max(largest, n)
+		}
+	}
+	return largest, nil
 }
 
 // checkLine refuses what fio interprets instead of taking literally: comments at the end of a line, variables of the

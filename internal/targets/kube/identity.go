@@ -51,6 +51,15 @@ func (k *reached) checkIdentity(ctx context.Context, recorded []result.Fact) err
 		"which the target names that one, or begin a new experiment", text(now), text(recorded))
 }
 
+// Fills identifies the disks of the cluster's nodes: root directories are on them, and volumes of some classes.
+func (k *named) Fills() string {
+	_, config, err := k.options.Kubeconfig.Load()
+	if err != nil {
+		return "" // Begin reports the error
+	}
+	return (&cluster.Cluster{Config: config}).Host()
+}
+
 // Where describes the context of the kubeconfig and the API server. The cluster counts as shared unless its address is
 // a loopback address and is reached without a proxy.
 func (k *named) Where() (words string, shared bool, err error) {

@@ -118,6 +118,13 @@ func (k *claimed) openPartsOnce(ctx context.Context, placements []targets.Placem
 	if err := k.ensureNamespace(ctx); err != nil {
 		return nil, err
 	}
+	filling := 0
+	for _, p := range wanted {
+		if p.plan.HasVolume() {
+			filling++
+		}
+	}
+	k.storage.SetFilling(filling * max(k.plan.Filling, 1))
 	for _, p := range wanted {
 		p.err = k.planPart(ctx, p)
 	}

@@ -54,12 +54,17 @@ func Directory(path string) (targets.Target, error) {
 // maxDefaultSize limits the bytes used of a file system by default: larger files take longer to write and add little.
 const maxDefaultSize = 16 << 30
 
+// leastSize is the size of the smallest file that can be measured.
+const leastSize = 1 << 20
+
 // A localTarget is a local target.
 type localTarget struct {
 	path      string         // empty: no storage cases
 	vault     vault.Instance // for application cases
 	agent     []string       // command line of the agent
-	size      int64          // usable bytes; 0: half of the free space, up to maxDefaultSize
+	size      int64          // usable bytes; 0: half of the spare space, up to maxDefaultSize
+	filling   int64          // targets of the experiment that fill the same file system; 0: not known yet
+	granted   int64          // usable bytes while the experiment lasts; 0: not determined yet
 	fresh     bool           // each site has a new working directory
 	limit     cpuLimit       // of all that runs start
 	group     *group         // control group with that limit; nil until a site needs it
@@ -139,7 +144,20 @@ func (d *localTarget) Begin(ctx context.Context, p targets.Plan) (warnings []str
 	if err == nil {
 		err = d.makeGroup()
 	}
+	if err == nil && p.Filling > 0 {
+		// Before anything is written, because every file takes free space.
+		d.filling = int64(p.Filling)
+		d.granted, err = d.usable()
+	}
 	return warnings, err
+}
+
+// Fills identifies the file system of the directory.
+func (d *localTarget) Fills() string {
+	if d.path == "" {
+		return ""
+	}
+	return cmp.Or(machine.FileSystem(d.path), d.path)
 }
 
 // makeGroup makes the control group of the limit, if there is one and it was not made before.
@@ -152,21 +170,45 @@ func (d *localTarget) makeGroup() (err error) {
 	return err
 }
 
-// usable returns how many bytes a run may use.
+// keptPercent is the percentage of a file system that stays free.
+const keptPercent = 10
+
+// usable returns how many bytes a run may use: the size in the options, or half of the spare space, which is what is
+// free above keptPercent of the file system. Targets that fill the same file system have equal shares of it.
 func (d *localTarget) usable() (int64, error) {
 	var fs unix.Statfs_t
 	if err := unix.Statfs(d.path, &fs); err != nil {
 		return 0, result.NotSupported(fmt.Sprintf("the free space on %s is unknown: %v", d.path, err))
 	}
-	free := int64(fs.Bavail) * int64(fs.Bsize)
-	if free > 0 && d.size > free || free < 1<<20 {
-		return 0, result.NotSupported(fmt.Sprintf("%s has %s free, and %s are to be used: free some, or give a smaller size=",
-			d.path, unit.Format(float64(free), unit.Byte), unit.Format(float64(max(d.size, 1<<20)), unit.Byte)))
+	block := int64(fs.Bsize)
+	free := int64(fs.Bavail) * block
+	spare := free + d.written() - int64(fs.Blocks)/100*keptPercent*block
+	share := spare / max(d.filling, 1)
+	size := cmp.Or(d.granted, d.size, min(share/2, maxDefaultSize))
+	if size >= leastSize && (size <= share || size == d.granted && size <= spare) {
+		return size, nil
 	}
-	if d.size > 0 {
-		return d.size, nil
+	each := ""
+	if d.filling > 1 {
+		each = fmt.Sprintf(" by each of %d targets", d.filling)
 	}
-	return min(free/2, maxDefaultSize), nil
+	return 0, result.NotSupported(fmt.Sprintf("%s has %s free, %d %% of its file system stay free, and %s are to be used%s: "+
+		"free some, or give a smaller size=", d.path, unit.Format(float64(free), unit.Byte), keptPercent,
+		unit.Format(float64(max(size, leastSize)), unit.Byte), each))
+}
+
+// written returns how many bytes the files of earlier runs take.
+func (d *localTarget) written() (bytes int64) {
+	if d.sharedDir == nil {
+		return 0
+	}
+	entries, _ := os.ReadDir(d.sharedDir.path) // without them, less is spare
+	for _, entry := range entries {
+		if info, err := entry.Info(); err == nil {
+			bytes += info.Size()
+		}
+	}
+	return bytes
 }
 
 // Facts returns facts about the directory, its file system and disk, and this machine.

@@ -60,6 +60,18 @@ func (t *Tool) known(p fileKey) (layout, bool) {
 	return l, is
 }
 
+// given returns how many bytes files of given sizes take on a volume, without those of the file at p.
+func (t *Tool) given(p fileKey) (bytes int64) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	for at, l := range t.files {
+		if at.host == p.host && at.path == p.path && at.kept == p.kept && at.size != p.size {
+			bytes += l.given
+		}
+	}
+	return bytes
+}
+
 func (t *Tool) keep(p fileKey, l layout) {
 	t.mu.Lock()
 	defer t.mu.Unlock()

@@ -133,12 +133,33 @@ func TestGivenSizeHasTime(t *testing.T) {
 	}
 	volume := host.Volume{Path: "/mnt", Size: 1 << 40}
 	r := &run{tool: New(), pair: host.Pair{Client: busy{host.NewLocal("here", netip.Addr{}, nil)}, Volume: volume}}
-	if _, err := r.fill(t.Context(), j); err == nil || len(r.raw) == 0 {
+	if _, err := r.fill(t.Context(), j, 0); err == nil || len(r.raw) == 0 {
 		t.Fatalf("%v, files %v", err, r.raw)
 	}
 	if text := string(r.raw[0].Data); !strings.Contains(text, "size=10737418240\n") ||
 		!strings.Contains(text, "runtime=600000ms\n") {
 		t.Error(text)
+	}
+}
+
+// TestGivenSizesAddUp checks that the files of jobs that set their sizes take no more of a volume together than may be
+// used.
+func TestGivenSizesAddUp(t *testing.T) {
+	j, err := newJob(spec(t, "randread-4k-qd1:file-per-job=600m", ""))
+	if err != nil {
+		t.Fatal(err)
+	}
+	tool := New()
+	volume := host.Volume{Path: "/mnt", Size: 1 << 30, Kept: "one"}
+	r := &run{tool: tool, pair: host.Pair{Client: busy{host.NewLocal("here", netip.Addr{}, nil)}, Volume: volume}}
+	tool.keep(fileKey{"here", volume.Path, volume.Kept, "other"}, layout{given: 500 << 20})
+	_, err = r.layOut(t.Context(), j)
+	if err == nil || !strings.Contains(err.Error(), "besides 524 MB for other jobs") || len(r.raw) > 0 {
+		t.Errorf("%v, files %v", err, r.raw)
+	}
+	tool.forget(volume.Kept)
+	if _, err = r.layOut(t.Context(), j); err == nil || strings.Contains(err.Error(), "to use") {
+		t.Errorf("alone: %v", err)
 	}
 }
 

@@ -31,6 +31,7 @@ const (
 type layout struct {
 	workFile workFile
 	size     int64
+	given    int64 // bytes of all its files, if the job sets their size
 	rule     string
 	probe    float64 // bytes per second; 0: not measured
 	seconds  float64 // duration of the writing
@@ -106,26 +107,33 @@ func (r *run) layOut(ctx context.Context, j job) (layout, error) {
 		l.kept = true
 		return l, nil
 	}
-	l, err := r.fill(ctx, j)
+	l, err := r.fill(ctx, j, r.tool.given(at))
 	if err == nil && v.Kept != "" {
 		r.tool.keep(at, l)
 	}
 	return l, err
 }
 
-// fill writes the file of a job.
-func (r *run) fill(ctx context.Context, j job) (layout, error) {
-	l := layout{size: j.size, rule: j.why}
+// fill writes the file of a job. others is how many bytes other files of given sizes take on the volume.
+func (r *run) fill(ctx context.Context, j job, others int64) (layout, error) {
+	l := layout{size: j.size, given: upToWhole(j.total()), rule: j.why}
 	var err error
 	if l.workFile, err = j.workFile(r.pair.Volume); err != nil {
 		return l, err
 	}
 	most := maxFileSize(r.pair.Volume)
-	if most == 0 || upToWhole(j.total()) > most {
-		return l, &volumeError{fmt.Sprintf("%s on %s has %s to use, and the file of %s takes %s: free some space, or let "+
+	if r.pair.Volume.Device {
+		others = 0 // overwritten
+	}
+	if most == 0 || l.given > 0 && l.given+others > most {
+		beside := ""
+		if others > 0 {
+			beside = ", besides " + unit.Format(float64(others), unit.Byte) + " for other jobs"
+		}
+		return l, &volumeError{fmt.Sprintf("%s on %s has %s to use, and the file of %s takes %s%s: free some space, or let "+
 			"more be used with size=", r.pair.Volume.Path,
 			r.pair.Client.Name(), unit.Format(float64(r.pair.Volume.Size), unit.Byte), j.name,
-			unit.Format(math.Max(float64(j.total()), smallest), unit.Byte)), errNoRoom}
+			unit.Format(math.Max(float64(j.total()), smallest), unit.Byte), beside), errNoRoom}
 	}
 	began := time.Now()
 	if j.size == 0 {

@@ -19,14 +19,21 @@ const rootRule = "the container's own root directory, a new one for each block"
 // removes images and evicts pods, including those of other users.
 const kubeletFreePercent = 15
 
-// usableRoot returns how many bytes a run may write to a root directory: the least of size, half of the free space, the
+// keptPercent is the percentage of a disk that stays free in any case.
+const keptPercent = 10
+
+// spare returns how many bytes of a disk may be used, so that keptPercent of it stay free.
+func spare(v machine.VolumeState) int64 { return max(v.Free-v.Size/100*keptPercent, 0) }
+
+// usableRoot returns how many bytes a run may write to a root directory: the least of size, half of the spare space, the
 // free space above the kubelet's share, and nine tenths of limit, the container's limit, at which the pod would be
 // evicted (0: no limit). If less than the kubelet's share is free, the kubelet evidently keeps less free, and its share
-// does not count.
-func usableRoot(v machine.VolumeState, size, limit int64) int64 {
-	n := min(size, v.Free/2)
-	if spare := v.Free - v.Size/100*kubeletFreePercent; spare > 0 {
-		n = min(n, spare)
+// does not count. The pods that may fill the disk at the same time have equal shares of it.
+func usableRoot(v machine.VolumeState, size, limit, filling int64) int64 {
+	filling = max(filling, 1)
+	n := min(size, spare(v)/2/filling)
+	if above := v.Free - v.Size/100*kubeletFreePercent; above > 0 {
+		n = min(n, above/filling)
 	}
 	if limit > 0 {
 		n = min(n, limit/10*9)
@@ -55,9 +62,9 @@ func (v *Volume) checkRoot(pod *corev1.Pod) error {
 		return result.NotSupported(fmt.Sprintf("the pod has a limit of %d bytes of ephemeral storage, at which its kubelet "+
 			"evicts it; give it more in config=, or choose another namespace=", v.writeLimit))
 	case v.usable() < smallestVolume:
-		return result.NotSupported(fmt.Sprintf("on node %s %d of %d bytes are free for containers, and volume=root uses at "+
-			"most half of them and leaves the kubelet its %d %%: free some, or choose another node with client-node=", node,
-			v.observed.Free, v.observed.Size, kubeletFreePercent))
+		return result.NotSupported(fmt.Sprintf("on node %s %d of %d bytes are free for containers, and the %d pods with "+
+			"volume=root use at most half of them and leave the kubelet its %d %%: free some, or choose another node with "+
+			"client-node=", node, v.observed.Free, v.observed.Size, max(v.filling, 1), kubeletFreePercent))
 	}
 	return nil
 }

@@ -92,19 +92,41 @@ func TestRootLimits(t *testing.T) {
 // TestUsableRoot checks that writing to a root directory leaves the kubelet's default share of the disk free, so that
 // no pod is evicted.
 func TestUsableRoot(t *testing.T) {
-	for name, test := range map[string]struct{ size, free, asked, limit, want int64 }{
-		"as asked":                           {1000, 900, 100, 0, 100},
-		"half of what is free":               {1000, 500, 800, 0, 250},
-		"what the kubelet keeps":             {1000, 200, 800, 0, 50},
-		"all but nothing":                    {1000, 151, 800, 0, 1},
-		"the kubelet keeps less":             {1000, 100, 800, 0, 50},
-		"a limit with some room":             {1000, 900, 100, 100, 90},
-		"a limit above what is asked":        {1000, 900, 100, 200, 100},
-		"a limit above half of what is free": {1000, 100, 800, 800, 50},
+	for name, test := range map[string]struct{ size, free, asked, limit, filling, want int64 }{
+		"as asked":                           {1000, 900, 100, 0, 1, 100},
+		"half of what is spare":              {1000, 500, 800, 0, 1, 200},
+		"half of what is spare, of two pods": {1000, 500, 800, 0, 2, 100},
+		"what the kubelet keeps":             {1000, 200, 800, 0, 1, 50},
+		"all but nothing":                    {1000, 151, 800, 0, 1, 1},
+		"what the kubelet keeps, of five":    {1000, 160, 800, 0, 5, 2},
+		"the kubelet keeps less":             {1000, 140, 800, 0, 1, 20},
+		"never below a tenth":                {1000, 100, 800, 0, 1, 0},
+		"a limit with some room":             {1000, 900, 100, 100, 1, 90},
+		"a limit above what is asked":        {1000, 900, 100, 200, 1, 100},
+		"a limit above what is spare":        {1000, 140, 800, 800, 1, 20},
 	} {
 		v := machine.VolumeState{Size: test.size, Free: test.free}
-		if got := usableRoot(v, test.asked, test.limit); got != test.want {
+		if got := usableRoot(v, test.asked, test.limit, test.filling); got != test.want {
 			t.Errorf("%s: %d, want %d", name, got, test.want)
+		}
+	}
+}
+
+// TestUsableShared checks that a volume which is a directory on a larger file system is used up to the size that its
+// claim got, and that several of them leave a tenth of the file system free together.
+func TestUsableShared(t *testing.T) {
+	const gib = 1 << 30
+	for name, test := range map[string]struct{ got, size, free, filling, want int64 }{
+		"a volume of its own":      {10, 10, 10, 2, 9},
+		"a directory":              {10, 500, 400, 2, 10},
+		"a directory, little free": {30, 100, 50, 2, 20},
+		"a directory, nothing":     {30, 100, 10, 1, 0},
+	} {
+		v := Volume{observed: machine.VolumeState{Size: test.size * gib, Free: test.free * gib}, filling: test.filling,
+			claim: &corev1.PersistentVolumeClaim{Status: corev1.PersistentVolumeClaimStatus{Capacity: corev1.ResourceList{
+				corev1.ResourceStorage: *resource.NewQuantity(test.got*gib, resource.BinarySI)}}}}
+		if got := v.usable(); got/gib != test.want {
+			t.Errorf("%s: %d bytes, want %d GiB", name, got, test.want)
 		}
 	}
 }

@@ -29,7 +29,7 @@ var Settings = []targets.Setting[manifest.Volume]{
 		func(w *manifest.Volume) *bool { return &w.Block }, targets.Choice("filesystem", "block")),
 	targets.NewSetting(targets.Option{
 		Name: "size", Example: manifest.DefaultVolume, Help: "size of the volumes, from 64Mi on; with volume=root the most " +
-			"that may be written, and never more than half of what is free"},
+			"that may be written, and never more than half of what is free above 10 %"},
 		func(w *manifest.Volume) *resource.Quantity { return &w.Size }, parseSize),
 	targets.NewSetting(targets.Option{Name: "volume", Example: "fresh",
 		Help: "fresh: a new volume for each block; reuse: one for all of them; " +

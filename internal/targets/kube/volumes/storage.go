@@ -35,7 +35,11 @@ type Storage struct {
 	size          int64                   // bytes that runs may use of the reused volume; 0 until known
 	reusedClaimed bool                    // the claim of the reused volume may exist
 	created       bool                    // any claim may exist
+	filling       int64                   // volumes in use at the same time whose files may be on the same disk
 }
+
+// SetFilling sets how many volumes are in use at the same time whose files may be on the same disk of a node.
+func (st *Storage) SetFilling(n int) { st.filling = int64(n) }
 
 // NewStorage returns the storage for the volumes that spec asks for. It sends no request yet.
 func NewStorage(api kubernetes.Interface, spec manifest.Volume, need cluster.RightsScope) *Storage {
@@ -108,7 +112,7 @@ func (st *Storage) className() string {
 // Plan returns the volume of a site, which Provision creates, and sets Reuse of the site's blueprint.
 func (st *Storage) Plan(ctx context.Context, plan *manifest.Blueprint) (*Volume, error) {
 	if st.spec.Root() {
-		return &Volume{blueprint: *plan, spec: st.spec}, nil
+		return &Volume{blueprint: *plan, spec: st.spec, filling: st.filling}, nil
 	}
 	if err := st.LookUp(ctx); err != nil { // the class decides whether a volume is reused
 		return nil, err
@@ -122,7 +126,7 @@ func (st *Storage) Plan(ctx context.Context, plan *manifest.Blueprint) (*Volume,
 	}
 	v := list[0]
 	st.reusedClaimed = st.reusedClaimed || st.reuse
-	v.blueprint, v.reused, v.written = *plan, st.reuse, st.size > 0
+	v.blueprint, v.reused, v.written, v.filling = *plan, st.reuse, st.size > 0, st.filling
 	return v, nil
 }
 

@@ -38,6 +38,7 @@ type Volume struct {
 	claim      *corev1.PersistentVolumeClaim // nil until it is bound
 	pv         *corev1.PersistentVolume      // nil until the claim is bound
 	observed   machine.VolumeState           // reported by the pod
+	filling    int64                         // volumes that may be on the same disk at the same time; 0 is 1
 	writeLimit int64                         // bytes that the container may write to its root directory; 0: no limit
 }
 
@@ -45,15 +46,26 @@ type Volume struct {
 func (v *Volume) HasClaim() bool { return v != nil && !v.spec.Root() }
 
 // usable returns how many bytes a run may write: all of a device, nine tenths of the free space of a file system, or
-// the part of the root directory that usableRoot allows.
+// the part of the root directory that usableRoot allows. If a volume shows much more space than its claim got, it is a
+// directory on a file system of others, such as the node's: the size that the claim got counts, and a share of the rest.
 func (v *Volume) usable() int64 {
-	switch {
+	switch got := v.capacity(); {
 	case v.spec.Root():
-		return usableRoot(v.observed, v.spec.Size.Value(), v.writeLimit)
+		return usableRoot(v.observed, v.spec.Size.Value(), v.writeLimit, v.filling)
 	case v.observed.Device:
 		return v.observed.Size
+	case got > 0 && v.observed.Size/2 > got:
+		return min(got, spare(v.observed)/max(v.filling, 1))
 	}
 	return v.observed.Free / 10 * 9
+}
+
+// capacity returns the size in bytes of the volume that the claim got; 0 if it is not bound.
+func (v *Volume) capacity() int64 {
+	if v.claim == nil {
+		return 0
+	}
+	return v.claim.Status.Capacity.Storage().Value()
 }
 
 // identity returns an identifier of the storage that keeps the files of runs: the UID of the claim, or the pod's name.
