@@ -108,7 +108,7 @@ cross:
 # the GitHub action, and Debian's keys for releases.
 deps:
 	@.ci/packages gcc libc6-dev iperf3 fio haproxy sysbench openssl stress-ng chromium \
-		python3-prometheus-client shellcheck debian-archive-keyring
+		python3-prometheus-client shellcheck jq debian-archive-keyring
 
 # Tests on real clusters on this machine, which take root: all of them, whatever fails, with a list at the end. Tests wait
 # for pods most of the time, so there are two clusters side by side; what compares latencies or needs a prober that is on

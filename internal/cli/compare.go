@@ -94,8 +94,9 @@ func checkOutput(name string) error {
 // loaded holds results directories and their comparison.
 type loaded struct {
 	report.Input
-	warnings []string
-	verbose  bool // in the format table
+	warnings  []string
+	verbose   bool // in the format table
+	hideNodes bool // in files
 }
 
 // resultOptions are a user's options for comparing and rendering results, in addition to those of the experiment.
@@ -259,10 +260,25 @@ func findFormat(name string) report.Format {
 	return report.Formats()[slices.Index(formatNames(), name)]
 }
 
+// hidden returns a rendered text without the names of nodes, if they are to be hidden.
+func (l *loaded) hidden(text string) string {
+	if l.hideNodes {
+		return report.HideNodes(l.Input, text)
+	}
+	return text
+}
+
 // writeFormat writes the comparison into a directory and returns the paths of the files. It removes stale files.
 func (l *loaded) writeFormat(f report.Format, dir string) (paths []string, err error) {
 	if f.Files == nil {
-		path, err := store.WriteFile(dir, f.File, func(w io.Writer) error { return f.Write(w, l.Input) })
+		path, err := store.WriteFile(dir, f.File, func(w io.Writer) error {
+			var b strings.Builder
+			if err := f.Write(&b, l.Input); err != nil {
+				return err
+			}
+			_, err := io.WriteString(w, l.hidden(b.String()))
+			return err
+		})
 		return []string{path}, err
 	}
 	files, err := f.Files(l.Input)
@@ -273,7 +289,7 @@ func (l *loaded) writeFormat(f report.Format, dir string) (paths []string, err e
 	for _, file := range files {
 		written[file.Name] = true
 		path, err := store.WriteFile(dir, f.File+file.Name, func(w io.Writer) error {
-			_, err := io.WriteString(w, file.Text)
+			_, err := io.WriteString(w, l.hidden(file.Text))
 			return err
 		})
 		if err != nil {

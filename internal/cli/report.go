@@ -12,6 +12,7 @@ import (
 func newReport(s Streams) *cobra.Command {
 	var formats []string
 	var out string
+	var hideNodes bool
 	var j resultOptions
 	c := &cobra.Command{
 		Use:   "report DIR…",
@@ -36,6 +37,7 @@ directories are compared as 'knotmeter compare' does, and need --out.`,
 			if err != nil {
 				return err
 			}
+			l.hideNodes = hideNodes
 			warn(s.Err, l.warnings...)
 			into := args[0]
 			if out != "" {
@@ -56,6 +58,7 @@ directories are compared as 'knotmeter compare' does, and need --out.`,
 	}
 	j.register(c.Flags())
 	c.Flags().StringVar(&out, "out", "", "`DIR` directory to write into (default: the results directory)")
+	c.Flags().BoolVar(&hideNodes, "hide-nodes", false, "replace names of nodes and IP addresses, as in a report to publish")
 	c.Flags().StringSliceVar(&formats, "format", []string{"html"},
 		"`FORMAT,…` formats of the files: "+strings.Join(formatNames(), ", "))
 	return c

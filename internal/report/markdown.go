@@ -262,7 +262,10 @@ func escapeMarkdown(s string) string {
 	var b strings.Builder
 	for _, r := range prose.Plain(s) {
 		switch {
-		case strings.ContainsRune("\\`*_[]|#@~", r):
+		case r == '@', r == '#':
+			// GitHub reads @name and #1 in the rendered text, where a backslash is gone: it would notify, and link.
+			b.WriteString(string(r) + "&#8203;")
+		case strings.ContainsRune("\\`*_[]|~", r):
 			b.WriteString("\\" + string(r))
 		case r == '<':
 			b.WriteString("&lt;")

@@ -75,7 +75,7 @@ func newJob(t *testing.T, inputs map[string]string) *job {
 	j := &job{action: readAction(t), dir: t.TempDir(), github: t.TempDir(), context: map[string]string{
 		"github.token": "secret", "github.action_ref": "v1.2.3", "github.repository": "team/cni",
 		"github.event_name": "pull_request", "github.event.pull_request.number": "17",
-		"runner.os": "Linux", "runner.arch": "X64", "runner.temp": t.TempDir(),
+		"steps.report.outputs.upload": "", "runner.os": "Linux", "runner.arch": "X64", "runner.temp": t.TempDir(),
 	}}
 	for name, input := range j.action.Inputs {
 		j.context["inputs."+name] = j.expand(t, input.Default)
@@ -88,10 +88,19 @@ func newJob(t *testing.T, inputs map[string]string) *job {
 	}
 	experiment, err := os.ReadFile("testdata/experiment.yaml")
 	if err := errors.Join(err, os.WriteFile(filepath.Join(j.dir, "experiment.yaml"), experiment, 0o600),
-		os.WriteFile(filepath.Join(j.github, "comments"), nil, 0o600)); err != nil {
+		j.answer("comments", "[]"), j.answer("viewer", `{"data": {"viewer": {"login": "github-actions[bot]"}}}`),
+		j.answer("tags", `[{"name": "v1.2.3", "commit": {"sha": "`+released+`"}}]`)); err != nil {
 		t.Fatal(err)
 	}
 	return j
+}
+
+// released is the commit of the only release.
+const released = "0123456789abcdef0123456789abcdef01234567"
+
+// answer sets the JSON with which GitHub answers a request.
+func (j *job) answer(request, text string) error {
+	return os.WriteFile(filepath.Join(j.github, request), []byte(text), 0o600)
 }
 
 // program returns the path of the program, which is this test binary.
@@ -228,21 +237,84 @@ func TestAction(t *testing.T) {
 		commented != j.context["summary"] {
 		t.Errorf("commented:\n%s\nsummary:\n%s\nlog:\n%s", sent, j.context["summary"], &j.log)
 	}
-	if !strings.Contains(j.log.String(), "Upload: knotmeter-results\n") {
-		t.Errorf("the results are not uploaded:\n%s", &j.log)
+	if !strings.Contains(j.log.String(), "Upload: knotmeter-results/report.*\n") {
+		t.Errorf("the report is not uploaded:\n%s", &j.log)
 	}
 	wantCall(t, j, "--method POST repos/team/cni/issues/17/comments --field body=@")
 
-	// The next run finds the comment, and its gate fails.
-	if err := os.WriteFile(filepath.Join(j.github, "comments"), []byte("4\n77\n"), 0o600); err != nil {
+	// The next run finds its comment among those with the same marker, and its gate fails.
+	if err := j.answer("comments", `[
+		{"id": 4, "user": {"login": "github-actions[bot]"}, "body": "another"},
+		{"id": 77, "user": {"login": "github-actions[bot]"}, "body": "<!-- knotmeter: experiment.yaml -->\nearlier"},
+		{"id": 99, "user": {"login": "mallory"}, "body": "<!-- knotmeter: experiment.yaml -->\nmine"}]`); err != nil {
 		t.Fatal(err)
 	}
-	j.context["inputs.results"] = "second"
+	j.context["inputs.results"], j.context["inputs.node-names"] = "second", "true"
 	j.context["inputs.arguments"] = "--progress=none\n\n--gate=node-node/* p50 <= 1ns"
 	if failed := j.run(t); failed != "Conclude" || j.context["steps.run.outputs.status"] != "3" {
 		t.Fatalf("failed: %q, status %s:\n%s", failed, j.context["steps.run.outputs.status"], &j.log)
 	}
 	wantCall(t, j, "--method PATCH repos/team/cni/issues/comments/77 --field body=@")
+	if !strings.HasSuffix(j.log.String(), "Upload: second\nConclude: exit status 3\n") {
+		t.Errorf("the results are not uploaded:\n%s", &j.log)
+	}
+}
+
+// TestActionPublishes checks that names of nodes and addresses are published if the job asks for them only, and that
+// names mention no one.
+func TestActionPublishes(t *testing.T) {
+	t.Parallel()
+	for _, names := range []string{"false", "true"} {
+		j := newJob(t, map[string]string{
+			"experiment": "experiment.yaml", "program": program(t), "results": "results", "node-names": names,
+			"arguments": "--progress=none\n--blocks=1\n--target=lab:native?label=@team/all #1",
+		})
+		run := j.action.Runs.Steps[j.index(t, "Run")]
+		if err := j.step(t, run); err != nil {
+			t.Fatalf("%v:\n%s", err, &j.log)
+		}
+		runs := filepath.Join(j.dir, "results/runs.ndjson")
+		text, err := os.ReadFile(runs)
+		if err != nil {
+			t.Fatal(err)
+		}
+		ends := regexp.MustCompile(`("name":"(?:client|server)","value":")[^"]*`)
+		text = ends.ReplaceAll(text, []byte("${1}gke-secret-1a2b"))
+		plan := filepath.Join(j.dir, "results/experiment.json")
+		planned, err := os.ReadFile(plan)
+		planned = bytes.Replace(planned, []byte(`"not_measured": []`), []byte(`"not_measured": [],
+			"warnings": [{"code": "target-reports", "text": "gke-secret-1a2b at 10.1.2.3 is busy"}]`), 1)
+		if err := errors.Join(err, os.WriteFile(runs, text, 0o600), os.WriteFile(plan, planned, 0o600)); err != nil {
+			t.Fatal(err)
+		}
+		if err := j.step(t, j.action.Runs.Steps[j.index(t, "Report")]); err != nil {
+			t.Fatalf("%v:\n%s", err, &j.log)
+		}
+		page, err := os.ReadFile(filepath.Join(j.dir, "results/report.html"))
+		if err != nil || strings.Contains(string(page), "gke-secret-1a2b") != (names == "true") {
+			t.Errorf("node-names %s: the page has %d bytes, %v", names, len(page), err)
+		}
+		summary, _, _ := strings.Cut(j.context["summary"], "```sh") // code mentions no one
+		if strings.Contains(summary, "@team") || strings.Contains(summary, "#1") ||
+			!strings.Contains(summary, "@&#8203;team/all #&#8203;1") {
+			t.Errorf("the summary mentions a team or an issue:\n%s", summary)
+		}
+		for _, name := range []string{"gke-secret-1a2b", "10.1.2.3"} {
+			if strings.Contains(summary, name) != (names == "true") {
+				t.Errorf("node-names %s, but the summary has %s or not:\n%s", names, name, summary)
+			}
+		}
+	}
+}
+
+// index returns the index of a step.
+func (j *job) index(t *testing.T, name string) int {
+	t.Helper()
+	i := slices.IndexFunc(j.action.Runs.Steps, func(s actionStep) bool { return s.Name == name })
+	if i < 0 {
+		t.Fatalf("there is no step %s", name)
+	}
+	return i
 }
 
 // wantCall checks that the last call of gh contains want.
@@ -287,8 +359,7 @@ func TestActionHostile(t *testing.T) {
 func TestActionConclusion(t *testing.T) {
 	t.Parallel()
 	j := newJob(t, nil)
-	steps := j.action.Runs.Steps
-	conclude := steps[slices.IndexFunc(steps, func(s actionStep) bool { return s.Name == "Conclude" })]
+	conclude := j.action.Runs.Steps[j.index(t, "Conclude")]
 	for _, c := range []struct{ failOn, pass string }{
 		{"undecided", "0"}, {"failed", "0 4"}, {"none", "0 3 4"},
 	} {
@@ -307,8 +378,7 @@ func TestActionConclusion(t *testing.T) {
 func TestActionComment(t *testing.T) {
 	t.Parallel()
 	j := newJob(t, map[string]string{"experiment": "experiment.yaml", "results": "results"})
-	steps := j.action.Runs.Steps
-	comment := steps[slices.IndexFunc(steps, func(s actionStep) bool { return s.Name == "Comment" })]
+	comment := j.action.Runs.Steps[j.index(t, "Comment")]
 	report, refuses := filepath.Join(j.dir, "results/report.md"), filepath.Join(j.github, "refuses")
 	if err := errors.Join(os.Mkdir(filepath.Dir(report), 0o700), os.WriteFile(refuses, nil, 0o600),
 		os.WriteFile(report, bytes.Repeat([]byte("a line of a long report\n"), 4000), 0o600)); err != nil {
@@ -356,6 +426,17 @@ func TestActionInstall(t *testing.T) {
 	if err != nil || !strings.Contains(j.log.String(), "from the release") {
 		t.Errorf("%v:\n%s", err, &j.log)
 	}
+	j.context["github.action_ref"] = released
+	if err := j.step(t, install); err != nil {
+		t.Errorf("pinned by its commit: %v:\n%s", err, &j.log)
+	}
+	wantCall(t, j, "release download v1.2.3 --repo knotmeter/knotmeter --dir ")
+	j.context["github.action_ref"] = strings.Repeat("f", 40)
+	if err := j.step(t, install); err == nil ||
+		!strings.Contains(j.log.String(), "::error::No release of Knotmeter is of the commit ffff") {
+		t.Errorf("pinned by another commit: %v:\n%s", err, &j.log)
+	}
+	j.context["github.action_ref"] = "v1.2.3"
 	archive := filepath.Join(release, "knotmeter_v1.2.3_linux_amd64.tar.gz")
 	if err := os.WriteFile(archive, []byte("other"), 0o600); err != nil {
 		t.Fatal(err)
