@@ -34,8 +34,9 @@ version)
 	[ "$GOTOOLCHAIN" = local ] && echo "go version $VERSION linux/amd64"
 	;;
 mod)
-	[ "$PWD $2" = "/ download" ] && [ -z "$OFFLINE" ]
-	made=$GOMODCACHE/$3
+	[ "$PWD $2 $3" = "/ download -json" ] && [ -z "$OFFLINE" ]
+	printf '{\n\t"Sum": "%s",\n\t"GoModSum": "h1:x"\n}\n' "$SUM"
+	made=$GOMODCACHE/$4
 	mkdir -p "$made/bin" "$made/pkg/tool/linux_any" "$made/src/cmd"
 	printf '#!/bin/sh\necho the new Go\n' >"$made/bin/go"
 	[ -z "$HOLD" ] || { echo held >&2; cat >/dev/null; }
@@ -70,6 +71,22 @@ func (m machine) goroot(t *testing.T) string {
 	return filepath.Join(m.cache, "knotmeter", "go"+file.Go.Version+".linux-"+runtime.GOARCH)
 }
 
+// sum returns the hash that the toolchain must have.
+func (m machine) sum(t *testing.T) string {
+	t.Helper()
+	sums, err := os.ReadFile(filepath.Join(repository, ".ci/toolchain.sums"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for line := range strings.Lines(string(sums)) {
+		if name, sum, _ := strings.Cut(strings.TrimSpace(line), " "); name == filepath.Base(m.goroot(t)) {
+			return sum
+		}
+	}
+	t.Fatalf("no hash of %s is in .ci/toolchain.sums", filepath.Base(m.goroot(t)))
+	return ""
+}
+
 // command returns a command in the repository with the machine's environment, without the Go that runs the tests.
 func (m machine) command(t *testing.T, settings []string, name string, args ...string) *exec.Cmd {
 	t.Helper()
@@ -81,7 +98,8 @@ func (m machine) command(t *testing.T, settings []string, name string, args ...s
 			c.Env = append(c.Env, setting)
 		}
 	}
-	c.Env = append(c.Env, "PATH="+m.path+":/usr/sbin:/usr/bin:/sbin:/bin", "XDG_CACHE_HOME="+m.cache, "VERSION=go1.19.8")
+	c.Env = append(c.Env, "PATH="+m.path+":/usr/sbin:/usr/bin:/sbin:/bin", "XDG_CACHE_HOME="+m.cache, "VERSION=go1.19.8",
+		"SUM="+m.sum(t))
 	c.Env = append(c.Env, settings...)
 	return c
 }
@@ -225,6 +243,19 @@ func (m machine) startHeld(t *testing.T) (call *exec.Cmd, input io.Closer) {
 	return c, input
 }
 
+// TestHash checks that a toolchain with another hash is not used, although the checksum database is off.
+func TestHash(t *testing.T) {
+	t.Parallel()
+	m := newMachine(t)
+	_, problems, err := m.run(t, "GOSUMDB=off", "SUM=h1:other")
+	if err == nil || !strings.Contains(problems, "has the hash 'h1:other' and not '"+m.sum(t)+"'") {
+		t.Errorf("%v: %s", err, problems)
+	}
+	if left := m.left(t); len(left) > 0 {
+		t.Errorf("left %q", left)
+	}
+}
+
 // TestKilled checks that a killed script leaves no toolchain, and the next call removes its leftovers once they are a
 // day old.
 func TestKilled(t *testing.T) {
@@ -307,7 +338,7 @@ func TestShell(t *testing.T) {
 	scripts, err := filepath.Glob(filepath.Join(repository, ".ci/*"))
 	scripts = slices.DeleteFunc(scripts, func(path string) bool {
 		info, err := os.Stat(path)
-		return err == nil && info.IsDir()
+		return err == nil && info.IsDir() || filepath.Ext(path) == ".sums"
 	})
 	if err != nil || len(scripts) < 4 {
 		t.Fatalf("found %q, %v", scripts, err)
