@@ -5,6 +5,9 @@ GO      ?= $(eval GO := $(or $(shell .ci/toolchain),$(error no Go to build with)
 BIN     := bin/knotmeter
 VERSION := $(shell git describe --tags --always --dirty 2>/dev/null || echo devel)
 LDFLAGS := -s -w -X main.version=$(VERSION)
+ifeq ($(shell uname -s),Linux)
+LDFLAGS += -E main.entry# cmd/knotmeter/stdout_linux.go says why
+endif
 
 .PHONY: build agents install dist dist-test toolchain-test demo quick test check race stress accuracy lint cross deps \
 	debian-test e2e e2e-target e2e-flannel e2e-multus e2e-calico e2e-cilium e2e-in-turn e2e-faults e2e-app e2e-smoke \

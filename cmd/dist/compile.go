@@ -23,8 +23,12 @@ var platforms = []platform{{"linux", "amd64"}, {"linux", "arm64"}, {"darwin", "a
 func (r release) compile(ctx context.Context, command string, p platform) (program []byte, err error) {
 	err = withTempDir(func(dir string) error {
 		at := filepath.Join(dir, command)
+		flags := "-s -w -X main.version=" + r.version
+		if p.os == "linux" && command == "knotmeter" {
+			flags += " -E main.entry" // as in the Makefile
+		}
 		_, err := r.goCommand(ctx, p, "build", "-trimpath", "-buildvcs=false",
-			"-ldflags", "-s -w -X main.version="+r.version, "-o", at, "./cmd/"+command)
+			"-ldflags", flags, "-o", at, "./cmd/"+command)
 		if err != nil {
 			return err
 		}

@@ -20,5 +20,7 @@ func main() {
 	runtime.LockOSThread()
 	// client-go returns what it logs in its errors too; its log lines would disturb the output on standard error.
 	klog.SetLogger(klog.Logger{})
-	os.Exit(cli.Main(cli.Signals(), cli.StandardStreams(), version, os.Args[1:]))
+	streams := cli.StandardStreams()
+	streams.OutClosed = stdoutClosed()
+	os.Exit(cli.Main(cli.Signals(), streams, version, os.Args[1:]))
 }

@@ -36,6 +36,8 @@ type Streams struct {
 	Out, Err io.Writer
 	Terminal bool // Err is a terminal
 	Color    bool // Out may be coloured
+	// OutClosed reports whether the program was started with a closed standard output.
+	OutClosed bool
 	// Interactive reports whether the user can be asked: In and Err are terminals.
 	Interactive bool
 	// Width and Height are the size of the terminal in characters; 0 if there is none.
@@ -65,6 +67,10 @@ func stopped(ctx context.Context, consequence string) error {
 // Main runs the command given by args, prints its error, if any, and returns the exit status. The command's context
 // ends when the reader of an output closes it.
 func Main(ctx context.Context, s Streams, version string, args []string) int {
+	if s.OutClosed {
+		fmt.Fprintln(s.Err, ownName+": standard output is closed, and nothing can be printed; to discard it, use >/dev/null")
+		return statusUsage
+	}
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	raw := s
