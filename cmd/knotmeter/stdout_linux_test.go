@@ -10,8 +10,8 @@ import (
 	"testing"
 )
 
-// TestStdoutClosed checks that every command reports a closed standard output and fails, and that /dev/null is not taken
-// for one.
+// TestStdoutClosed checks that every command reports a closed standard output and fails, and that /dev/null is not
+// taken for one.
 func TestStdoutClosed(t *testing.T) {
 	if runtime.GOARCH != "amd64" && runtime.GOARCH != "arm64" {
 		t.Skip("a closed standard output is not known here")
@@ -32,7 +32,8 @@ func TestStdoutClosed(t *testing.T) {
 	}
 	for _, line := range []string{
 		"", "--help", "--version", "version", "help list", "list targets", "completion bash", "plan lab:native",
-		"run lab:native", "doctor lab:native", "selftest", "clean --dry-run", "compare .", "report .", "explain .", "audit .",
+		"run lab:native", "doctor lab:native", "selftest", "clean --dry-run", "compare .", "report .",
+		"explain .", "audit .",
 		"import csv x.csv", "image build",
 	} {
 		if status, text := run(">&-", line); status != 1 || !strings.Contains(text, "standard output is closed") {

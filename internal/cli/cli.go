@@ -68,7 +68,8 @@ func stopped(ctx context.Context, consequence string) error {
 // ends when the reader of an output closes it.
 func Main(ctx context.Context, s Streams, version string, args []string) int {
 	if s.OutClosed {
-		fmt.Fprintln(s.Err, ownName+": standard output is closed, and nothing can be printed; to discard it, use >/dev/null")
+		fmt.Fprintln(s.Err, ownName+
+			": standard output is closed, and nothing can be printed; to discard it, use >/dev/null")
 		return statusUsage
 	}
 	ctx, cancel := context.WithCancelCause(ctx)

@@ -58,7 +58,8 @@ directories are compared as 'knotmeter compare' does, and need --out.`,
 	}
 	j.register(c.Flags())
 	c.Flags().StringVar(&out, "out", "", "`DIR` directory to write into (default: the results directory)")
-	c.Flags().BoolVar(&hideNodes, "hide-nodes", false, "replace names of nodes and IP addresses, as in a report to publish")
+	c.Flags().BoolVar(&hideNodes, "hide-nodes", false,
+		"replace names of nodes and IP addresses, as in a report to publish")
 	c.Flags().StringSliceVar(&formats, "format", []string{"html"},
 		"`FORMAT,…` formats of the files: "+strings.Join(formatNames(), ", "))
 	return c

@@ -10,14 +10,14 @@ import (
 	"github.com/knotmeter/knotmeter/internal/result"
 )
 
-// Names of nodes are those of Kubernetes, in which dots and dashes are parts of a name. Addresses may stand in brackets.
+// Names of nodes are those of Kubernetes, in which dots and dashes are parts of a name.
 var (
 	nodeName = regexp.MustCompile(`[A-Za-z0-9][A-Za-z0-9.-]*[A-Za-z0-9]`)
 	address  = regexp.MustCompile(`\d{1,3}(?:\.\d{1,3}){3}|[0-9a-fA-F]{0,4}(?::[0-9a-fA-F]{0,4}){2,7}`)
 )
 
-// HideNodes replaces the names of nodes in a rendered report by node-1, node-2 …, and IP addresses by address-1 …, except
-// those of loopback devices.
+// HideNodes replaces the names of nodes in a rendered report by node-1, node-2 …, and IP addresses by address-1 …,
+// except those of loopback devices.
 func HideNodes(in Input, text string) string {
 	names := nodeNames(in)
 	text = nodeName.ReplaceAllStringFunc(text, func(found string) string {

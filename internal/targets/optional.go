@@ -20,8 +20,8 @@ type Underlaid interface {
 	Underlay() string
 }
 
-// A Filler is a target whose runs write files to storage that other targets may write to as well. Each of n targets with
-// the same storage uses at most one n-th of what one alone may use.
+// A Filler is a target whose runs write files to storage that other targets may write to as well. Each of n targets
+// with the same storage uses at most one n-th of what one alone may use.
 type Filler interface {
 	Fills() string // identifies the storage, such as a file system
 }

@@ -188,8 +188,8 @@ func (w Workload) Traits() family.Traits {
 // Disturbs returns the reason why the workload may disturb other users of the application, empty if there is none.
 func (w Workload) Disturbs(family.Times) string { return w.Pace.Disturbs() }
 
-// Sends returns the destination, requests, files and variables of a description. It returns zero for Vault, whose address the
-// target knows.
+// Sends returns the destination, requests, files and variables of a description. It returns zero for Vault, whose
+// address the target knows.
 func (w Workload) Sends() family.Sent {
 	d, err := w.Description()
 	if err != nil {

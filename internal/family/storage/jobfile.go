@@ -173,8 +173,8 @@ func (s Section) count(key string, most int) (int64, error) {
 	return int64(n), nil
 }
 
-// maxBlock returns the size in bytes of the job's largest operation: of bs=4k,64k it is 65536, and of bssplit=4k/10:1m/90
-// one MiB.
+// maxBlock returns the size in bytes of the job's largest operation: of bs=4k,64k it is 65536, and of
+// bssplit=4k/10:1m/90 one MiB.
 func (s Section) maxBlock() (int64, error) {
 	largest := int64(4096) // fio's default
 	for _, key := range []string{"bs", "bsrange", "bssplit"} {

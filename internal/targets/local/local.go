@@ -192,8 +192,8 @@ func (d *localTarget) usable() (int64, error) {
 	if d.filling > 1 {
 		each = fmt.Sprintf(" by each of %d targets", d.filling)
 	}
-	return 0, result.NotSupported(fmt.Sprintf("%s has %s free, %d %% of its file system stay free, and %s are to be used%s: "+
-		"free some, or give a smaller size=", d.path, unit.Format(float64(free), unit.Byte), keptPercent,
+	return 0, result.NotSupported(fmt.Sprintf("%s has %s free, %d %% of its file system stay free, and %s are to be used"+
+		"%s: free some, or give a smaller size=", d.path, unit.Format(float64(free), unit.Byte), keptPercent,
 		unit.Format(float64(max(size, leastSize)), unit.Byte), each))
 }
 

@@ -26,7 +26,8 @@ var settings = slices.Concat(storageSettings, cpuSettings,
 // storageSettings are the options about a directory.
 var storageSettings = []targets.Setting[localTarget]{
 	targets.NewSetting(targets.Option{
-		Name: "size", Example: "4GiB", Help: "the most that may be used (default: half of what is free above 10 %, up to 16 GiB)",
+		Name: "size", Example: "4GiB",
+		Help: "the most that may be used (default: half of what is free above 10 %, up to 16 GiB)",
 	}, func(d *localTarget) *int64 { return &d.size }, parseSize),
 	targets.NewSetting(targets.Option{
 		Name: "volume", Example: "reuse",

@@ -25,8 +25,8 @@ const keptPercent = 10
 // spare returns how many bytes of a disk may be used, so that keptPercent of it stay free.
 func spare(v machine.VolumeState) int64 { return max(v.Free-v.Size/100*keptPercent, 0) }
 
-// usableRoot returns how many bytes a run may write to a root directory: the least of size, half of the spare space, the
-// free space above the kubelet's share, and nine tenths of limit, the container's limit, at which the pod would be
+// usableRoot returns how many bytes a run may write to a root directory: the least of size, half of the spare space,
+// the free space above the kubelet's share, and nine tenths of limit, the container's limit, at which the pod would be
 // evicted (0: no limit). If less than the kubelet's share is free, the kubelet evidently keeps less free, and its share
 // does not count. The pods that may fill the disk at the same time have equal shares of it.
 func usableRoot(v machine.VolumeState, size, limit, filling int64) int64 {

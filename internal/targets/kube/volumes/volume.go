@@ -47,7 +47,8 @@ func (v *Volume) HasClaim() bool { return v != nil && !v.spec.Root() }
 
 // usable returns how many bytes a run may write: all of a device, nine tenths of the free space of a file system, or
 // the part of the root directory that usableRoot allows. If a volume shows much more space than its claim got, it is a
-// directory on a file system of others, such as the node's: the size that the claim got counts, and a share of the rest.
+// directory on a file system of others, such as the node's: the size that the claim got counts, and a share of
+// the rest.
 func (v *Volume) usable() int64 {
 	switch got := v.capacity(); {
 	case v.spec.Root():
