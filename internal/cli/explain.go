@@ -23,10 +23,11 @@ func newExplain(s Streams, version string) *cobra.Command {
 		Use:   "explain DIR",
 		Short: "Print causes of the differences in a results directory",
 		Long: `Print the candidates for the cause of each difference in a results directory, each
-with its evidence: supported, contradicted, or not observable here. What counts is
-what differs between the two targets in the blocks of the verdict. --confirm also
-runs trials: the better target again, made like the worse one in one thing at a
-time. docs/explain.md has the rules; 'compare -o json' has all evidence as data.`,
+with its evidence: supported, a difference without a shown effect, contradicted, or
+not observable here. What counts is what differs between the two targets in the
+blocks of the verdict. --confirm also runs trials: the better target again, made
+like the worse one in one thing at a time. docs/explain.md has the rules;
+'compare -o json' has all evidence as data.`,
 		Example: `  knotmeter explain results/2026-12-01-a1b2
   knotmeter explain results/2026-12-01-a1b2 --confirm`,
 		Args:              operands(1, 1),
@@ -98,7 +99,7 @@ func confirmAll(ctx context.Context, s Streams, version, dir string, yes bool) e
 		}
 	}
 	if planned == 0 {
-		fmt.Fprintln(s.Err, "No supported cause is one that a trial could make equal on these targets.")
+		fmt.Fprintln(s.Err, "No trials: nothing that may be a cause can be made equal on these targets.")
 	}
 	return nil
 }
@@ -143,7 +144,7 @@ func addConfirmations(dir string, e result.Experiment, list []explain.Explanatio
 			return fmt.Errorf("trial of %s: %w", x.Case, err)
 		}
 		if t.Matches(r.Experiment) {
-			x.Confirmations = t.Confirm(r.Results, x.Metric)
+			x.Decide(t.Confirm(r.Results, x.Metric))
 		}
 	}
 	return nil

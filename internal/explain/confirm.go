@@ -71,8 +71,8 @@ func congestionParameter(e evidence) string {
 	return "congestion=" + worse
 }
 
-// A ConfirmationPlan is the experiment that confirms an explanation: its case on its two targets, and the better target
-// again with each factor alone.
+// A ConfirmationPlan is the experiment that tests the causes of an explanation: its case on its two targets, and the
+// better target again with each factor alone.
 type ConfirmationPlan struct {
 	Targets []string // specifications, the better target first, then the worse one
 	Cases   []string // names
@@ -90,15 +90,15 @@ type arm struct {
 // NewConfirmationPlan plans the confirmation of an explanation; ok is false if none of its causes can be made equal
 // here.
 func NewConfirmationPlan(x Explanation, e result.Experiment) (t ConfirmationPlan, ok bool) {
-	t = ConfirmationPlan{worse: x.worse, better: x.better, Cases: []string{x.Case}}
-	for _, label := range []string{x.better, x.worse} {
+	t = ConfirmationPlan{worse: x.Worse, better: x.Better, Cases: []string{x.Case}}
+	for _, label := range []string{x.Better, x.Worse} {
 		i := slices.IndexFunc(e.Targets, func(o result.Target) bool { return o.Name == label })
 		if i < 0 {
 			return t, false
 		}
 		t.Targets = append(t.Targets, e.Targets[i].Spec.Text)
 	}
-	for _, c := range x.Supported() {
+	for _, c := range slices.Concat(x.Supported(), x.Differing()) {
 		switch {
 		case c.Factor == nil:
 		case c.Factor.Target.Kind != "":
@@ -110,7 +110,7 @@ func NewConfirmationPlan(x Explanation, e result.Experiment) (t ConfirmationPlan
 		default:
 			name := withParameter(x.Case, c.Factor.Workload)
 			t.Cases = append(t.Cases, name)
-			t.arms = append(t.arms, arm{c, x.better, name})
+			t.arms = append(t.arms, arm{c, x.Better, name})
 		}
 	}
 	return t, len(t.arms) > 0
@@ -124,13 +124,18 @@ func withParameter(name, parameter string) string {
 	return name + ":" + parameter
 }
 
-// Matches reports whether an experiment has the targets of the plan.
+// Matches reports whether an experiment has the two targets of the plan, and an arm. It may lack other arms, as trials
+// of earlier rules do.
 func (t ConfirmationPlan) Matches(e result.Experiment) bool {
 	var specs []string
 	for _, o := range e.Targets {
 		specs = append(specs, o.Spec.Text)
 	}
-	return slices.Equal(specs, t.Targets)
+	has := func(a arm) bool {
+		_, known := e.Case(a.name)
+		return known && slices.Contains(e.TargetNames(), a.target)
+	}
+	return len(specs) > 1 && slices.Equal(specs[:2], t.Targets[:2]) && slices.ContainsFunc(t.arms, has)
 }
 
 // A Confirmation is the effect of making one factor equal.
@@ -141,6 +146,8 @@ type Confirmation struct {
 	Part   compare.Number   `json:"part"`  // change from the better target to itself with the factor
 	CI     compare.Interval `json:"ci"`    // of Part
 	Share  *Share           `json:"share,omitempty"`
+	// Outcome is what the trial decides about the cause; empty if its interval allows harm as well as none.
+	Outcome State `json:"outcome,omitempty"`
 	// Sentence is in plain words.
 	Sentence string `json:"sentence"`
 }
@@ -187,9 +194,56 @@ func newConfirmation(a arm, name string, whole, part, share []float64) (c Confir
 	c = Confirmation{Rule: a.cause.Rule, Factor: a.cause.Factor.Name,
 		Whole: compare.Number(math.Expm1(all.Shift)), Part: compare.Number(math.Expm1(some.Shift)),
 		CI: compare.Interval{Lo: math.Expm1(some.Lo), Hi: math.Expm1(some.Hi)}, Share: newShare(share)}
-	c.Sentence = fmt.Sprintf("Of %s in %s, %s [%s, %s] are %s (%s).", percent(float64(c.Whole)), name,
-		percent(float64(c.Part)), percent(c.CI.Lo), percent(c.CI.Hi), a.cause.Cause, c.Factor)
+	c.Outcome = outcome(all.Shift, some.Lo, some.Hi)
+	change := fmt.Sprintf("%s [%s, %s]", percent(float64(c.Part)), percent(c.CI.Lo), percent(c.CI.Hi))
+	if c.Outcome == Contradicted {
+		c.Sentence = fmt.Sprintf("%s (%s) alone changes %s by %s, so it does not explain %s.", capitalize(a.cause.Cause),
+			c.Factor, name, change, percent(float64(c.Whole)))
+		return c, true
+	}
+	c.Sentence = fmt.Sprintf("Of %s in %s, %s are %s (%s).", percent(float64(c.Whole)), name, change, a.cause.Cause,
+		c.Factor)
 	return c, true
+}
+
+// leastPart is the part of a difference that a factor must explain, as a fraction.
+const leastPart = 0.05
+
+// outcome returns what a trial decides about a factor whose effect, in logarithms as the whole difference is, lies
+// between lo and hi.
+func outcome(whole, lo, hi float64) State {
+	if whole < 0 {
+		whole, lo, hi = -whole, -hi, -lo
+	}
+	switch {
+	case lo > 0 && hi >= leastPart*whole:
+		return Supported
+	case hi < leastPart*whole:
+		return Contradicted
+	}
+	return ""
+}
+
+func capitalize(text string) string { return strings.ToUpper(text[:1]) + text[1:] }
+
+// Decide adds the results of a trial to the explanation. A trial decides about its causes, whatever spoke for them
+// before.
+func (x *Explanation) Decide(list []Confirmation) {
+	x.Confirmations = list
+	for _, confirmed := range list {
+		i := slices.IndexFunc(x.Causes, func(c Cause) bool { return c.Rule == confirmed.Rule })
+		r := slices.IndexFunc(rules, func(r rule) bool { return r.name == confirmed.Rule })
+		if i < 0 || r < 0 || confirmed.Outcome == "" {
+			continue
+		}
+		c := &x.Causes[i]
+		c.State, c.Remedy, c.Source = confirmed.Outcome, "", ""
+		c.Evidence = append(slices.Clone(c.Evidence), "by a trial: "+strings.TrimSuffix(confirmed.Sentence, "."))
+		if c.State == Supported {
+			c.Remedy, c.Source = rules[r].remedy, rules[r].source
+		}
+	}
+	x.conclude()
 }
 
 func percent(v float64) string { return signed(v, unit.Ratio) }

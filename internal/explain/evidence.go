@@ -30,6 +30,7 @@ type evidence struct {
 	facts         map[string][]result.Fact // by target
 	specs         map[string]result.Spec   // by label
 	workload      string
+	path          result.Path
 	local         bool         // only a node's CPUs and memory are used
 	cost          string       // cost metric whose layers the runs have; "" if none
 	layers        []difference // layers in which the worse target needs more CPU time
@@ -39,7 +40,7 @@ func newEvidence(
 	row compare.Row, of result.Case, runs map[string]map[int]*result.Run, r result.Results,
 ) evidence {
 	e := evidence{row: row, worse: row.Target, better: row.Baseline, facts: r.Facts, specs: map[string]result.Spec{},
-		workload: of.Workload, local: of.Load.Local}
+		workload: of.Workload, path: of.Path, local: of.Load.Local}
 	for _, t := range r.Experiment.Targets {
 		e.specs[t.Name] = t.Spec
 	}
@@ -58,10 +59,12 @@ func newEvidence(
 }
 
 // newPathEvidence returns the evidence of a single target whose case is worse than its bound in the same blocks.
-func newPathEvidence(of result.Case, target string, runs, bound map[int]*result.Run) evidence {
+func newPathEvidence(of result.Case, r result.Results, runs, bound map[int]*result.Run) evidence {
+	target := r.Experiment.Targets[0].Name
 	row := compare.Row{Case: of.Name, Metric: of.Metric, Unit: metric.Named(of.Metric).Unit, Target: target,
 		Baseline: of.Bound}
-	e := evidence{row: row, worse: target, better: of.Bound}
+	e := evidence{row: row, worse: target, better: of.Bound, path: of.Path, facts: r.Facts,
+		specs: map[string]result.Spec{target: r.Experiment.Targets[0].Spec}}
 	for _, block := range slices.Sorted(maps.Keys(runs)) {
 		if b := bound[block]; b != nil && len(e.pairs) < mostPairs {
 			e.pairs = append(e.pairs, pair{runs[block], b})

@@ -1,15 +1,16 @@
 // Package explain finds causes of the differences that a comparison decided.
 //
 // It stands next to compare and audit: verdicts come from compare and runs from result; explain adds candidates for the
-// cause of each difference, with their evidence. A candidate is supported, contradicted or not observable. It is
-// supported only by a difference between the two targets in the blocks of the verdict itself, in the harmful direction,
-// never by an absolute level. "No cause found" is a valid answer.
+// cause of each difference, with their evidence. A candidate is supported only by a difference between the two targets
+// in the blocks of the verdict itself, in the harmful direction, never by an absolute level; a setting that differs is
+// no cause until its effect is measured. "No cause found" is a valid answer.
 package explain
 
 import (
 	"cmp"
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/knotmeter/knotmeter/internal/compare"
 	"github.com/knotmeter/knotmeter/internal/metric"
@@ -24,6 +25,7 @@ type State string
 // The states.
 const (
 	Supported     State = "supported"
+	Differs       State = "differs, effect not shown" // a setting differs, and nothing shows that it does harm
 	Contradicted  State = "contradicted"
 	NotObservable State = "not observable"
 )
@@ -39,7 +41,8 @@ type Cause struct {
 	Share  *Share `json:"share,omitempty"`
 	Remedy string `json:"remedy,omitempty"` // for supported causes
 	Source string `json:"source,omitempty"`
-	// Factor is what a confirmation experiment can make equal, for supported causes; nil if there is nothing.
+	// Factor is what a trial can make equal, for causes that are supported or whose effect is not shown; nil if there is
+	// nothing.
 	Factor *Factor `json:"factor,omitempty"`
 	kind   kind
 }
@@ -56,17 +59,25 @@ type Explanation struct {
 	Metric   string  `json:"metric"`
 	Target   string  `json:"target"`
 	Baseline string  `json:"baseline"`
+	// Worse is the one of the two that the causes are about, whichever is the baseline; Better is the other.
+	Worse    string  `json:"worse"`
+	Better   string  `json:"better"`
 	Causes   []Cause `json:"causes"`   // supported ones first, and among these settings before their effects
 	Sentence string  `json:"sentence"` // in plain words
+	// Hint is a sentence about what would show more, if no cause is supported; empty if nothing is known to.
+	Hint string `json:"hint,omitempty"`
 	// Confirmations are the results of an experiment in which one factor at a time was made equal.
 	Confirmations []Confirmation `json:"confirmations,omitempty"`
-
-	worse, better string // targets
 }
 
 // Supported returns the causes that the evidence supports.
-func (x Explanation) Supported() []Cause {
-	return slices.DeleteFunc(slices.Clone(x.Causes), func(c Cause) bool { return c.State != Supported })
+func (x Explanation) Supported() []Cause { return x.in(Supported) }
+
+// Differing returns the settings that differ without evidence of an effect.
+func (x Explanation) Differing() []Cause { return x.in(Differs) }
+
+func (x Explanation) in(s State) []Cause {
+	return slices.DeleteFunc(slices.Clone(x.Causes), func(c Cause) bool { return c.State != s })
 }
 
 // Explain explains each paired comparison by its case's own metric with the verdict different, in the order of the
@@ -74,7 +85,7 @@ func (x Explanation) Supported() []Cause {
 func Explain(r result.Results, c compare.Comparison) []Explanation {
 	runs := validRuns(r.Runs)
 	if len(r.Experiment.Targets) == 1 {
-		return explainAlone(r.Experiment, runs)
+		return explainAlone(r, runs)
 	}
 	var list []Explanation
 	if !c.Paired {
@@ -95,15 +106,15 @@ func Explain(r result.Results, c compare.Comparison) []Explanation {
 const leastLoss = 0.02
 
 // explainAlone compares the cases of the only target with their bounds.
-func explainAlone(x result.Experiment, runs map[string]map[string]map[int]*result.Run) []Explanation {
+func explainAlone(r result.Results, runs map[string]map[string]map[int]*result.Run) []Explanation {
 	var list []Explanation
-	target := x.Targets[0].Name
-	for _, of := range x.Cases {
+	target := r.Experiment.Targets[0].Name
+	for _, of := range r.Experiment.Cases {
 		m, known := metric.Find(of.Metric)
 		if of.Bound == "" || !known || m.Better == metric.Neutral {
 			continue
 		}
-		e := newPathEvidence(of, target, runs[of.Name][target], runs[of.Bound][target])
+		e := newPathEvidence(of, r, runs[of.Name][target], runs[of.Bound][target])
 		harm := 1.0
 		if m.Better == metric.Higher {
 			harm = -1
@@ -117,31 +128,61 @@ func explainAlone(x result.Experiment, runs map[string]map[string]map[int]*resul
 
 func explain(e evidence) Explanation {
 	x := Explanation{Case: e.row.Case, Metric: e.row.Metric, Target: e.row.Target, Baseline: e.row.Baseline,
-		worse: e.worse, better: e.better}
+		Worse: e.worse, Better: e.better}
 	for _, rule := range rules {
 		if len(rule.metrics) > 0 && !slices.Contains(rule.metrics, e.row.Metric) || !rule.canSlow(e) {
 			continue
 		}
-		f := rule.judge(e)
-		c := Cause{Rule: rule.name, Cause: rule.cause, State: f.state, Evidence: f.evidence, Share: f.share, kind: rule.kind}
-		if f.state == Supported {
-			c.Remedy, c.Source = rule.remedy, rule.source
-			if rule.factor != nil {
-				c.Factor = rule.factor(e)
-			}
-		}
-		x.Causes = append(x.Causes, c)
+		x.Causes = append(x.Causes, rule.apply(e))
 	}
+	if e.unsampledPods() {
+		x.Hint = profileHint
+	}
+	x.conclude()
+	return x
+}
+
+// profileHint tells how to see the layers of the kernel on a cluster.
+const profileHint = "Measured with --profile, the layers of the kernel would show where CPU time goes: packet filter, " +
+	"routes, eBPF programs."
+
+// unsampledPods reports whether the kernel was not sampled because the pods of a cluster have no privileges.
+func (e evidence) unsampledPods() bool {
+	unprivileged := func(target string) bool {
+		return e.specs[target].Kind == "kube" && result.FactOf(e.facts[target], "profile") == ""
+	}
+	return !e.local && e.cost == "" && (unprivileged(e.worse) || unprivileged(e.better))
+}
+
+// apply judges the rule's cause.
+func (r rule) apply(e evidence) Cause {
+	f := r.judge(e)
+	if f.state == Differs && r.harm != nil {
+		if shown := r.harm(e); len(shown) > 0 {
+			f.state, f.evidence = Supported, append(f.evidence, shown...)
+		}
+	}
+	c := Cause{Rule: r.name, Cause: r.cause, State: f.state, Evidence: f.evidence, Share: f.share, kind: r.kind}
+	if f.state == Supported {
+		c.Remedy, c.Source = r.remedy, r.source
+	}
+	if (f.state == Supported || f.state == Differs) && r.factor != nil {
+		c.Factor = r.factor(e)
+	}
+	return c
+}
+
+// conclude puts the causes in order and words the conclusion.
+func (x *Explanation) conclude() {
 	slices.SortStableFunc(x.Causes, func(a, b Cause) int {
 		return cmp.Or(slices.Index(states, a.State)-slices.Index(states, b.State), int(a.kind-b.kind),
 			-cmp.Compare(a.shareEstimate(), b.shareEstimate()))
 	})
-	x.Sentence = sentence(e, x)
-	return x
+	x.Sentence = x.sentence()
 }
 
 // states lists the states in the order of an explanation.
-var states = []State{Supported, NotObservable, Contradicted}
+var states = []State{Supported, Differs, NotObservable, Contradicted}
 
 // shareEstimate returns the estimate of the share, 0 if it was not measured. It orders causes of the same state and
 // kind.
@@ -152,31 +193,33 @@ func (c Cause) shareEstimate() float64 {
 	return float64(c.Share.Estimate)
 }
 
-// sentence summarises an explanation in a line.
-func sentence(e evidence, x Explanation) string {
-	supported := x.Supported()
-	if len(supported) == 0 {
-		unseen := 0
-		for _, c := range x.Causes {
-			if c.State == NotObservable {
-				unseen++
-			}
-		}
-		text := "No cause found: none of " + unit.Plural(len(x.Causes), "candidate") + " is supported"
-		if unseen > 0 {
-			text += fmt.Sprintf(", %d of them cannot be observed here", unseen)
-		}
-		return text + "."
+// sentence summarises the explanation in a line.
+func (x Explanation) sentence() string {
+	if supported := x.Supported(); len(supported) > 0 {
+		return x.Worse + " has " + enumerate(supported) + "."
 	}
+	if differing := x.Differing(); len(differing) > 0 {
+		return strings.TrimSpace("No cause is shown: " + x.Worse + " has " + enumerate(differing) +
+			", without a measured effect. " + x.Hint)
+	}
+	text := "No cause found: none of " + unit.Plural(len(x.Causes), "candidate") + " is supported"
+	if unseen := len(x.in(NotObservable)); unseen > 0 {
+		text += fmt.Sprintf(", %d of them cannot be observed here", unseen)
+	}
+	return strings.TrimSpace(text + ". " + x.Hint)
+}
+
+// enumerate names causes, each with its first evidence.
+func enumerate(causes []Cause) string {
 	var words []string
-	for _, c := range supported {
+	for _, c := range causes {
 		text := c.Cause
 		if len(c.Evidence) > 0 {
 			text += " (" + c.Evidence[0] + ")"
 		}
 		words = append(words, text)
 	}
-	return e.worse + " has " + prose.Enumerate(words) + "."
+	return prose.Enumerate(words)
 }
 
 // validRuns returns the valid runs of last attempts, by case, target and block.

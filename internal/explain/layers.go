@@ -17,6 +17,7 @@ const (
 	leastLayer  = 0.03 // minimum share of the total difference
 	mostLayers  = 4    // maximum named in a line
 	fullCPU     = 0.95 // share of the window from which the CPU limits throughput
+	idleCPU     = 0.6  // share of the window up to which it certainly does not
 	sampledFact = "layers.client"
 )
 
@@ -31,8 +32,11 @@ func judgeLayers(e evidence) finding {
 		return unobservable(missingSamplesReason(e))
 	}
 	whole, ok := e.totalCost()
-	if !ok {
+	switch {
+	case !ok:
 		return unobservable("there are too few blocks with samples")
+	case e.hasIdleCPU():
+		return finding{state: Contradicted, evidence: []string{"no CPU is busy enough to limit the throughput"}}
 	}
 	f := finding{state: whole.state(1, leastCost*whole.better)}
 	if f.state != Supported {
@@ -179,4 +183,10 @@ func (e evidence) costShare(whole difference) *Share {
 func (e evidence) cpuFull() bool {
 	d, ok := e.metricDifference(metric.CPUBusiest)
 	return ok && min(d.worse, d.better) >= fullCPU
+}
+
+// hasIdleCPU reports whether the throughput of the worse target cannot be limited by CPU time.
+func (e evidence) hasIdleCPU() bool {
+	d, ok := e.metricDifference(metric.CPUBusiest)
+	return e.row.Metric == metric.Throughput && ok && d.worse <= idleCPU
 }

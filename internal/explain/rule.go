@@ -1,7 +1,6 @@
 package explain
 
 import (
-	"cmp"
 	"fmt"
 	"math"
 	"slices"
@@ -21,6 +20,9 @@ type rule struct {
 	metrics        []string // metrics whose comparisons it can explain; none: all
 	slows          subject
 	judge          func(evidence) finding
+	// harm returns what shows that a setting that differs slows the worse target; empty if nothing does. Without it
+	// only a trial can show that.
+	harm   func(evidence) []string
 	factor         func(evidence) *Factor // factor that can be made equal; nil if there is none
 }
 
@@ -56,6 +58,7 @@ const (
 	leastStolen     = 0.01 // of the machine's time
 	leastWait       = 0.03 // of the latency
 	leastOfLimit    = 0.85 // of a limit that includes headers, reached by payload
+	mostOfLimit     = 1.1  // likewise, with the bursts that a short window holds
 	windowTolerance = 0.15 // between the rate and window / RTT
 	leastEvents     = 1    // per second, of events that should not happen at all
 	leastHeld       = 10   // per second, of packets that a queue holds back to keep a rate
@@ -69,6 +72,7 @@ const (
 	leastFuller     = 0.05 // likewise
 	leastFiltering  = 0.3  // of the difference in CPU time
 	leastBouncing   = 0.1  // likewise
+	leastPerPacket  = 0.1  // likewise
 	nearLimit       = 0.1  // relative distance of a rate below a limit of a flow
 	leastPrograms   = 0.1  // of a CPU
 )
@@ -92,25 +96,30 @@ var rules = []rule{
 		remedy: "raise the CPU limit of the pods", source: "cgroups(7), cpu.stat",
 		factor: option("cpu-limit")},
 	{name: "confidential-vm", cause: "a confidential machine", kind: setting, slows: anything,
-		judge:  judgeConfidential,
+		judge: judgeConfidential, harm: layersCost(leastBouncing, "bounce"),
 		remedy: "compare with a machine of the same type that is not confidential, to know what that costs",
 		source: "facts of the targets"},
 	{name: "cpu-model", cause: "another CPU", kind: setting, slows: computations, judge: judgeCPUModel,
 		remedy: "compare on machines of the same type, if the CPU is not the question", source: "facts of the targets"},
-	{name: "one-cpu", cause: "both ends on one CPU", kind: setting, judge: judgeOneCPU,
+	{name: "one-cpu", cause: "both ends on one CPU", kind: setting, judge: judgeOneCPU, harm: oneCPUIsFull,
 		remedy: "give the ends CPUs of their own", source: "docs/method.md",
 		factor: option("cpus")},
 	{name: "mtu-too-large", cause: "packets that do not fit through the tunnel", kind: setting, judge: judgeTunnelMTU,
+		harm:   anyOf(judgeFragments, judgeRetransmissions),
 		remedy: "lower the MTU of the pods by what the tunnel adds", source: "RFC 7348 section 4.3"},
 	{name: "proxy", cause: "proxies that packets go through", kind: setting, judge: judgeProxy,
+		harm:   anyOf(judgePrograms, judgeLayer("user", leastLayer)),
 		remedy: "compare with encryption in the kernel (WireGuard, IPsec), which has no proxies on the path",
 		source: "facts of the targets"},
-	{name: "encryption", cause: "encryption", kind: setting, judge: judgeEncryption,
+	{name: "encryption", cause: "encryption", kind: setting, judge: judgeProperty("encryption"),
+		harm:   encryptionCosts,
 		remedy: "compare with hardware that has the cipher's instructions, or with more flows on more CPUs",
 		source: "facts of the targets"},
-	{name: "encapsulation", cause: "encapsulation", kind: setting, judge: judgeEncapsulation,
+	{name: "encapsulation", cause: "encapsulation", kind: setting, judge: judgeProperty("encapsulation"),
+		harm:   encapsulationCosts,
 		remedy: "native routing avoids it where the network carries the pods' addresses", source: "facts of the targets"},
 	{name: "offloads", cause: "offloads that are switched off", kind: setting, judge: judgeOffloads,
+		harm:   layersCost(leastPerPacket, perPacket...),
 		remedy: "switch them on with ethtool -K, or find out what switched them off", source: "ethtool(8)",
 		factor: option("offloads")},
 	{name: "receiver-window", cause: "a receiver's window that is too small", kind: setting, metrics: bulk,
@@ -126,6 +135,7 @@ var rules = []rule{
 		remedy: "raise net.ipv4.tcp_rmem and tcp_wmem, or use more flows", source: "RFC 7323 section 1",
 		factor: option("buffer", "delay")},
 	{name: "smaller-segments", cause: "smaller packets", kind: setting, metrics: bulk, judge: judgeSegments,
+		harm:   layersCost(leastPerPacket, perPacket...),
 		remedy: "raise the MTU of the pods, or of the nodes for what a tunnel adds", source: "RFC 879, RFC 8899",
 		factor: optionOf(segmentParameter, "mtu", "pod-mtu")},
 	{name: "congestion-control", cause: "another congestion control", kind: setting, metrics: bulk,
@@ -133,6 +143,7 @@ var rules = []rule{
 		remedy: "set net.ipv4.tcp_congestion_control alike", source: "tcp(7)",
 		factor: optionOf(congestionParameter, "congestion")},
 	{name: "legacy-routing", cause: "packets that take the node's own way", kind: setting, judge: judgeHostRouting,
+		harm:   layersCost(leastPerPacket, "ip", "netfilter"),
 		remedy: "let Cilium route with BPF: enable-host-legacy-routing=false, with BPF masquerading",
 		source: "docs.cilium.io, tuning guide"},
 
@@ -140,6 +151,18 @@ var rules = []rule{
 		judge:  judgeLayer("netfilter", leastFiltering),
 		remedy: "look for many rules: of Services by iptables, of policies", source: "samples of this machine's CPUs",
 		factor: option("rules", "services")},
+	{name: "ebpf-programs", cause: "more work in eBPF programs", kind: event,
+		judge:  judgeLayer("ebpf", leastFiltering),
+		remedy: "look at what the programs do: policies, flow export, masquerading, Services",
+		source: "samples of this machine's CPUs"},
+	{name: "routing", cause: "more work in routing", kind: event,
+		judge:  judgeLayer("ip", leastFiltering),
+		remedy: "look for more hops, routing rules and large routing tables: ip rule, ip route",
+		source: "samples of this machine's CPUs"},
+	{name: "bridge", cause: "more work in bridges", kind: event,
+		judge:  judgeLayer("bridge", leastFiltering),
+		remedy: "look at bridges between the pods and their node, and whether they call the packet filter",
+		source: "samples of this machine's CPUs"},
 	{name: "bounce-buffers", cause: "copies into buffers that devices can reach", kind: event,
 		judge:  judgeLayer("bounce", leastBouncing),
 		remedy: "compare with machines that are not confidential, or with devices that encrypted memory reaches",
@@ -169,8 +192,7 @@ var rules = []rule{
 		remedy: "switch off checksum offload of the tunnel's device (ethtool -K DEVICE tx off) and update its driver",
 		source: "RFC 1071, ethtool(8)"},
 	{name: "fragments", cause: "packets that are too big for the path", kind: event,
-		judge: judgeCounts("fragments and packets that were too big", leastEvents,
-			metric.Fragments, metric.FragmentationFailed, metric.Unreachable),
+		judge:  judgeFragments,
 		remedy: "lower the MTU of the pods to what the path carries", source: "RFC 8899"},
 	{name: "queue-drops", cause: "packets dropped by queues and devices", kind: event,
 		judge:  judgeCounts("drops by queues and devices", leastEvents, metric.QueueDrops, metric.DeviceDrops),
@@ -242,14 +264,16 @@ func judgeWaiting(e evidence) finding {
 // often queues held packets back.
 func judgeRate(e evidence) finding {
 	f := unobservable("the targets do not tell their limits")
+	rate, has := e.metricDifference(metric.Throughput)
 	for _, fact := range []string{"underlay-rate", "bandwidth", "node-speed"} {
 		worse, better, ok := e.targetFact(fact)
 		limit, err := unit.ParseAs(worse, unit.BitPerSecond)
-		rate, has := e.metricDifference(metric.Throughput)
+		other, unlimited := unit.ParseAs(better, unit.BitPerSecond)
 		switch {
-		case !ok || !has:
+		case !ok || !has || e.path.Same():
 			continue
-		case err == nil && worse != better && rate.worse >= leastOfLimit*limit:
+		case err == nil && (unlimited != nil || other > limit) && rate.worse >= leastOfLimit*limit &&
+			rate.worse <= mostOfLimit*limit:
 			return finding{state: Supported, evidence: []string{worse + " instead of " + better}}
 		}
 		f = finding{state: Contradicted, evidence: []string{worse + "; on the other " + better}}
@@ -266,7 +290,17 @@ func judgeSegments(e evidence) finding {
 	if !ok {
 		return unobservable("the runs have no segment size")
 	}
-	return finding{state: d.state(-1, leastSegment*d.better), evidence: []string{d.String()}}
+	f := finding{state: d.state(-1, leastSegment*d.better), evidence: []string{d.String()}}
+	if f.state == Supported {
+		f.state = Differs // with segmentation offload, smaller packets may cost nothing
+	}
+	return f
+}
+
+// judgeFragments compares how many packets were too big for their way.
+func judgeFragments(e evidence) finding {
+	return judgeCounts("fragments and packets that were too big", leastEvents,
+		metric.Fragments, metric.FragmentationFailed, metric.Unreachable)(e)
 }
 
 // judgeTunnelMTU uses the result of preflight checks of clusters and labs on the MTU of the tunnel.
@@ -278,7 +312,7 @@ func judgeTunnelMTU(e evidence) finding {
 	tight := func(text string) bool { return strings.HasPrefix(text, "does not fit") }
 	f := finding{state: Contradicted, evidence: []string{worse + "; on the other " + better}}
 	if tight(worse) && !tight(better) {
-		f.state = Supported
+		f.state = Differs
 	}
 	return f
 }
@@ -300,7 +334,7 @@ func judgeRetransmissions(e evidence) finding {
 	return finding{state: d.state(1, leastRepeated), evidence: []string{d.String()}}
 }
 
-// judgeFact returns a judge that supports a cause if the sides differ in a fact that is constant over the runs of each.
+// judgeFact returns a judge of whether the sides differ in a fact that is constant over the runs of each.
 func judgeFact(name string) func(evidence) finding {
 	return func(e evidence) finding {
 		worse, better, ok := e.fact(name)
@@ -310,7 +344,7 @@ func judgeFact(name string) func(evidence) finding {
 		case worse == better:
 			return finding{state: Contradicted, evidence: []string{"both have " + worse}}
 		}
-		return finding{state: Supported, evidence: []string{fmt.Sprintf("%s %s instead of %s", name, worse, better)}}
+		return finding{state: Differs, evidence: []string{fmt.Sprintf("%s %s instead of %s", name, worse, better)}}
 	}
 }
 
@@ -322,7 +356,7 @@ func judgeCPUModel(e evidence) finding {
 	case worse == better:
 		return finding{state: Contradicted, evidence: []string{"both have " + worse}}
 	}
-	return finding{state: Supported, evidence: []string{worse + " instead of " + better}}
+	return finding{state: Differs, evidence: []string{worse + " instead of " + better}}
 }
 
 // judgeConfidential looks for signs of a confidential machine on the worse target only.
@@ -334,7 +368,7 @@ func judgeConfidential(e evidence) finding {
 	case worse == result.NoConfidentialSign || better != result.NoConfidentialSign:
 		return finding{state: Contradicted, evidence: []string{worse + "; on the other " + better}}
 	}
-	return finding{state: Supported, evidence: []string{worse}}
+	return finding{state: Differs, evidence: []string{worse}}
 }
 
 // judgeOffloads looks for offloads that are off at one end of the worse target and on at the same end of the other.
@@ -360,7 +394,7 @@ func judgeOffloads(e evidence) finding {
 	case len(off) == 0:
 		return finding{state: Contradicted, evidence: []string{"none is off on the one and on on the other"}}
 	}
-	return finding{state: Supported, evidence: []string{strings.Join(off, ", ")}}
+	return finding{state: Differs, evidence: []string{strings.Join(off, ", ")}}
 }
 
 // judgeHostRouting checks whether Cilium uses the node's routing on the worse target only.
@@ -371,7 +405,7 @@ func judgeHostRouting(e evidence) finding {
 	}
 	const legacy = "enable-host-legacy-routing=true"
 	if strings.Contains(worse, legacy) && !strings.Contains(better, legacy) {
-		return finding{state: Supported, evidence: []string{legacy}}
+		return finding{state: Differs, evidence: []string{legacy}}
 	}
 	return finding{state: Contradicted, evidence: []string{"not on the worse target alone: " + legacy}}
 }
@@ -385,7 +419,7 @@ func judgeLayer(name string, least float64) func(evidence) finding {
 		}
 		whole, ok := e.totalCost()
 		i := slices.IndexFunc(e.layers, func(d difference) bool { return d.subject == name })
-		if !ok || i < 0 || e.layers[i].estimate < least*whole.estimate {
+		if !ok || i < 0 || whole.estimate <= 0 || e.layers[i].estimate < least*whole.estimate || e.hasIdleCPU() {
 			return finding{state: Contradicted, evidence: []string{"little of what takes more CPU time is " + name}}
 		}
 		f := finding{state: Supported, evidence: []string{name + " " + e.layers[i].change()}}
@@ -408,6 +442,8 @@ func judgeFlow(e evidence) finding {
 	switch {
 	case !ok || !known || !has:
 		return unobservable("of the nodes' provider no limit of a flow is known")
+	case e.path.Same():
+		return finding{state: Contradicted, evidence: []string{"the path stays on its node"}}
 	case strings.Contains(e.workload, "flows="):
 		return finding{state: Contradicted, evidence: []string{"there are more flows than one"}}
 	}
@@ -453,7 +489,7 @@ func judgeOneCPU(e evidence) finding {
 		cpus := fmt.Sprintf("CPUs %s and %s instead of %s and %s", wc, ws, bc, bs)
 		return finding{state: Contradicted, evidence: []string{cpus}}
 	}
-	return finding{state: Supported, evidence: []string{fmt.Sprintf("CPU %s instead of %s and %s", wc, bc, bs)}}
+	return finding{state: Differs, evidence: []string{fmt.Sprintf("CPU %s instead of %s and %s", wc, bc, bs)}}
 }
 
 func judgeStolen(e evidence) finding {
@@ -463,82 +499,4 @@ func judgeStolen(e evidence) finding {
 	}
 	d.subject = "stolen"
 	return finding{state: d.state(1, leastStolen), evidence: []string{d.String()}}
-}
-
-// judgeProxy, judgeEncryption and judgeEncapsulation require that the worse target has a feature which the other lacks,
-// by a capture of packets or else by facts of the targets. CPU time in its layers is additional evidence.
-func judgeProxy(e evidence) finding {
-	const inUserSpace = "user"
-	worse, better := e.throughMesh()
-	mesh, other, known := e.targetFact("mesh")
-	switch {
-	case worse && better, !worse && (better || known):
-		return finding{state: Contradicted, evidence: []string{mesh + "; on the other " + other}}
-	case worse:
-		who := "a mesh"
-		if !strings.HasPrefix(mesh, result.Unknown) {
-			who = cmp.Or(mesh, who)
-		}
-		return finding{state: Supported, evidence: append([]string{who + " took over the connections"},
-			e.layerChanges(inUserSpace, metric.Programs)...)}
-	}
-	f := e.feature("proxy", []string{"tcp:15008"}, inUserSpace, metric.Programs) // the port of HBONE
-	if name := result.FactOf(e.facts[e.worse], "proxy"); f.state == Supported && name != "" {
-		f.evidence = append([]string{name}, f.evidence...)
-	}
-	return f
-}
-
-// throughMesh reports whether a service mesh took over the connections of all runs of each side.
-func (e evidence) throughMesh() (worse, better bool) {
-	all := func(side func(pair) *result.Run) bool {
-		other := func(p pair) bool { return !side(p).ThroughMesh() }
-		return len(e.pairs) > 0 && !slices.ContainsFunc(e.pairs, other)
-	}
-	return all(func(p pair) *result.Run { return p.worse }), all(func(p pair) *result.Run { return p.better })
-}
-
-func judgeEncryption(e evidence) finding {
-	return e.feature("encryption", []string{"wireguard", "esp", "tls"}, "crypto")
-}
-
-func judgeEncapsulation(e evidence) finding {
-	return e.feature("encapsulation", []string{"ipv4", "ipv6"}, "vxlan", "ipip", "udp", "crypto")
-}
-
-// layerChanges returns the differences in the CPU time of layers of the path that cost the worse target more.
-func (e evidence) layerChanges(layers ...string) (list []string) {
-	for _, d := range e.layers {
-		if slices.Contains(layers, d.subject) {
-			list = append(list, d.subject+" "+d.change())
-		}
-	}
-	return list
-}
-
-// headerFact is the captured encapsulation between the nodes, such as "ipv4 udp:8472 vxlan:1 ethernet".
-const headerFact = "underlay-header"
-
-// feature judges whether only the worse target has a feature.
-func (e evidence) feature(fact string, headers []string, layers ...string) finding {
-	worse, better, ok := e.targetFact(fact)
-	has := func(text string) bool { return !strings.HasPrefix(text, "none") }
-	if seen, other, captured := e.targetFact(headerFact); captured {
-		worse, better, ok = seen, other, true
-		has = func(text string) bool {
-			return slices.ContainsFunc(headers, func(h string) bool { return strings.Contains(text, h) })
-		}
-	}
-	switch {
-	case !ok:
-		return unobservable("the targets do not tell their " + fact)
-	case !has(worse) || has(better):
-		return finding{state: Contradicted, evidence: []string{worse + "; on the other " + better}}
-	}
-	f := finding{state: Supported,
-		evidence: append([]string{worse + " instead of " + better}, e.layerChanges(layers...)...)}
-	if d, ok := e.metricDifference(metric.CPUBusiest); ok && fact == "encryption" && d.worse >= fullCPU {
-		f.evidence = append(f.evidence, "one CPU is full, so that more flows may carry more")
-	}
-	return f
 }

@@ -1,8 +1,10 @@
 package report
 
 import (
+	"cmp"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 
 	"github.com/knotmeter/knotmeter/internal/explain"
@@ -17,8 +19,11 @@ type explanation struct {
 	Target        string
 	Baseline      string
 	Sentence      string
+	Worse, Better string          // of the two, whichever is the baseline
 	Causes        []explain.Cause // with support
+	Differing     []explain.Cause // without a shown effect
 	Others        []explain.Cause
+	Hint          string // about what would show more
 	Confirmations []explain.Confirmation
 }
 
@@ -32,11 +37,12 @@ func explanations(in Input, role result.Role) []explanation {
 			continue
 		}
 		subject, quantity := subjectAndQuantity(planned, x.Metric)
-		supported := x.Supported()
+		supported, differing := x.Supported(), x.Differing()
 		short := prose.Unprefixed([]string{x.Target, x.Baseline})
 		list = append(list, explanation{
 			Title:  fmt.Sprintf("%s · %s: %s and %s", subject, quantity, short[x.Target], short[x.Baseline]),
-			Target: x.Target, Baseline: x.Baseline, Sentence: x.Sentence, Causes: supported, Others: x.Causes[len(supported):],
+			Target: x.Target, Baseline: x.Baseline, Worse: x.Worse, Better: x.Better, Sentence: x.Sentence, Hint: x.Hint,
+			Causes: supported, Differing: differing, Others: x.Causes[len(supported)+len(differing):],
 			Confirmations: x.Confirmations,
 		})
 	}
@@ -75,39 +81,80 @@ const whyText = "what else differs in the blocks of a verdict, in the direction 
 // maxCauses is the number of targets up to which the first screen names causes.
 const maxCauses = 3
 
-// causesSentence names the supported causes of each target against the baseline, or counts them if there are many
-// targets. It is empty if there is nothing to explain, or only one target and no supported cause.
+// causesSentence names the supported causes of the worse one of each target and the baseline, or counts them if there
+// are many targets. It is empty if there is nothing to explain, or only one target and no supported cause.
 func causesSentence(in Input) string {
-	found, all := 0, 0
-	var targets []string
-	named := map[string][]string{}
-	for _, w := range explanations(in, result.Primary) {
-		all++
+	var sides []sideCauses
+	all := explanations(in, result.Primary)
+	found := 0
+	for _, w := range all {
 		if len(w.Causes) > 0 {
 			found++
 		}
-		for _, c := range w.Causes {
-			if w.Baseline == in.Comparison.Baseline {
-				targets = append(targets, w.Target)
-				named[w.Target] = append(named[w.Target], c.Cause)
-			}
+		if w.Baseline == in.Comparison.Baseline {
+			sides = addCauses(sides, w)
 		}
 	}
-	targets = distinct(targets)
 	switch {
-	case all == 0, found == 0 && len(in.Experiment.Targets) == 1:
+	case len(all) == 0, found == 0 && len(in.Experiment.Targets) == 1:
 		return ""
 	case found == 0:
-		return fmt.Sprintf("Why: no cause is supported for %s.", unit.Plural(all, "difference"))
-	case len(targets) == 0 || len(targets) > maxCauses:
-		return fmt.Sprintf("Why: for %d of %s a cause is supported.", found, unit.Plural(all, "difference"))
+		return unexplained(all)
+	case len(sides) == 0 || len(sides) > maxCauses:
+		return fmt.Sprintf("Why: for %d of %s a cause is supported.", found, unit.Plural(len(all), "difference"))
 	}
-	short := prose.Unprefixed(append([]string{in.Comparison.Baseline}, targets...))
+	names := []string{in.Comparison.Baseline}
+	for _, s := range sides {
+		names = append(names, s.worse, s.better)
+	}
+	short := prose.Unprefixed(distinct(names))
 	var parts []string
-	for _, name := range targets {
-		parts = append(parts, short[name]+" has "+prose.Enumerate(distinct(named[name])))
+	for _, s := range sides {
+		text := short[s.worse]
+		if s.worse == in.Comparison.Baseline {
+			text += ", compared with " + short[s.better] + ","
+		}
+		parts = append(parts, text+" has "+prose.Enumerate(s.causes))
 	}
 	return "Why: " + strings.Join(parts, "; ") + "."
+}
+
+// A sideCauses holds the supported causes that make one target worse than another.
+type sideCauses struct {
+	worse, better string
+	causes        []string
+}
+
+// addCauses adds the supported causes of an explanation to those of the same two targets.
+func addCauses(sides []sideCauses, w explanation) []sideCauses {
+	i := slices.IndexFunc(sides, func(s sideCauses) bool { return s.worse == w.Worse && s.better == w.Better })
+	for _, c := range w.Causes {
+		if i < 0 {
+			i, sides = len(sides), append(sides, sideCauses{worse: w.Worse, better: w.Better})
+		}
+		if !slices.Contains(sides[i].causes, c.Cause) {
+			sides[i].causes = append(sides[i].causes, c.Cause)
+		}
+	}
+	return sides
+}
+
+// unexplained returns the sentence about differences without a supported cause: what differs without a shown effect,
+// and what would show more.
+func unexplained(all []explanation) string {
+	text := fmt.Sprintf("Why: no cause is supported for %s.", unit.Plural(len(all), "difference"))
+	var differing []string
+	hint := ""
+	for _, w := range all {
+		for _, c := range w.Differing {
+			differing = append(differing, c.Cause)
+		}
+		hint = cmp.Or(hint, w.Hint)
+	}
+	if len(differing) > 0 {
+		text += " Settings that differ, without a shown effect: " + strings.Join(distinct(differing), ", ") + "."
+	}
+	return strings.TrimSpace(text + " " + hint)
 }
 
 // causeLines returns the explanations of primary comparisons, a line each.
@@ -137,11 +184,23 @@ func CausesText(w io.Writer, list []explain.Explanation, verbose bool) error {
 			writeSupported(&p, c)
 		}
 		for _, c := range x.Confirmations {
-			p.Paragraph("  ", "      ", "confirmed by a trial: "+c.Sentence)
+			p.Paragraph("  ", "      ", "trial: "+c.Sentence)
 		}
-		writeOthers(&p, x.Causes[len(supported):], verbose)
+		differing := x.Differing()
+		for _, c := range differing {
+			p.Paragraph("  ", "      ", string(c.State)+": "+c.Cause+": "+strings.Join(c.Evidence, "; ")+testText(c))
+		}
+		writeOthers(&p, x.Causes[len(supported)+len(differing):], verbose)
 	}
 	return write(w, p.String())
+}
+
+// testText returns how to find out the effect of a setting that differs; empty if no trial can.
+func testText(c explain.Cause) string {
+	if c.Factor == nil {
+		return ""
+	}
+	return "; 'knotmeter explain DIR --confirm' measures it (" + c.Factor.Name + ")"
 }
 
 // writeSupported writes a supported cause with its evidence and remedy.

@@ -2,6 +2,7 @@ package report
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
@@ -15,10 +16,12 @@ import (
 func causesOf(in Input) []explain.Explanation {
 	r := in.Comparison.Primary()[0]
 	return []explain.Explanation{{Case: r.Case, Metric: r.Metric, Target: r.Target, Baseline: r.Baseline,
-		Sentence: reporttest.VXLAN + " has more CPU time on the path.", Causes: []explain.Cause{
+		Worse: r.Target, Better: r.Baseline, Sentence: reporttest.VXLAN + " has more CPU time on the path.", Causes: []explain.Cause{
 			{Rule: "cpu-layers", Cause: "more CPU time on the path", State: explain.Supported,
 				Evidence: []string{"CPU time per operation +20 µs [18, 22]: vxlan +5.0 µs", "vxlan +5.0 µs [4.1, 5.9]"},
 				Share:    &explain.Share{Estimate: 0.9, CI: compare.Interval{Lo: 0.8, Hi: 1}}, Remedy: "fewer hops"},
+			{Rule: "congestion-control", Cause: "another congestion control", State: explain.Differs,
+				Evidence: []string{"tcp.congestion reno instead of bbr"}, Factor: &explain.Factor{Name: "congestion=reno"}},
 			{Rule: "retransmissions", Cause: "retransmissions", State: explain.NotObservable,
 				Evidence: []string{"the runs do not count them"}},
 			{Rule: "offloads", Cause: "offloads that are switched off", State: explain.Contradicted,
@@ -55,7 +58,8 @@ func TestCausesEverywhere(t *testing.T) {
 			wants = []string{"more CPU time on the path"}
 		case "html":
 			wants = []string{`id="why"`, "more CPU time on the path", "90.0 % [80.0 %, 100 %] of the difference", "fewer hops",
-				"2 candidates without support", "are smaller packets", " has more CPU time on the path."}
+				"2 candidates without support", "are smaller packets",
+				"another congestion control</b>: differs, effect not shown", "measures it (congestion=reno)", " has more CPU time on the path."}
 		case "json":
 			wants = []string{`"causes"`, `"state": "not observable"`, `"factor": "mss=1410"`}
 		}
@@ -88,6 +92,38 @@ func TestUnsupportedCausesAreFolded(t *testing.T) {
 	}
 }
 
+// TestWhoseCauses checks that the first screen gives causes to the worse one of target and baseline, and that settings
+// without a shown effect and hints are named if nothing is supported.
+func TestWhoseCauses(t *testing.T) {
+	in := network(t)
+	one := causesOf(in)[0]
+	reversed := one
+	reversed.Worse, reversed.Better = one.Baseline, one.Target
+	unshown := one
+	unshown.Causes, unshown.Hint = one.Causes[1:], "More is seen with --profile."
+	for _, test := range []struct {
+		list []explain.Explanation
+		want string
+	}{
+		{[]explain.Explanation{one}, "Why: vxlan has more CPU time on the path."},
+		{[]explain.Explanation{reversed}, "Why: native, compared with vxlan, has more CPU time on the path."},
+		{[]explain.Explanation{one, reversed},
+			"Why: vxlan has more CPU time on the path; native, compared with vxlan, has more CPU time on the path."},
+		{[]explain.Explanation{unshown}, "Why: no cause is supported for 1 difference. Settings that differ, without a " +
+			"shown effect: another congestion control. More is seen with --profile."},
+	} {
+		in.Causes = test.list
+		if got := causesSentence(in); got != test.want {
+			t.Errorf("%q, want %q", got, test.want)
+		}
+		html := Formats()[slices.IndexFunc(Formats(), func(f Format) bool { return f.Name == "html" })]
+		page := strings.NewReplacer("\u00a0", " ", "\u202f", " ").Replace(written(t, html, in))
+		if !strings.Contains(page, test.want) {
+			t.Errorf("the page has no %q", test.want)
+		}
+	}
+}
+
 // TestCausesInASentence checks that the causes of a few targets are named and those of many are counted, and that a
 // single target without causes has no sentence.
 func TestCausesInASentence(t *testing.T) {
@@ -98,6 +134,7 @@ func TestCausesInASentence(t *testing.T) {
 		for i := range max(n, 1) {
 			x := causesOf(in)[0]
 			x.Target = fmt.Sprint("lab:t", i)
+			x.Worse = x.Target
 			x.Causes = []explain.Cause{{Cause: "delay", State: explain.Supported}}[:min(n, 1)]
 			in.Causes = append(in.Causes, x)
 		}
