@@ -55,10 +55,10 @@ type Share struct {
 
 // An Explanation holds the causes of one comparison with the verdict different.
 type Explanation struct {
-	Case     string  `json:"case"`
-	Metric   string  `json:"metric"`
-	Target   string  `json:"target"`
-	Baseline string  `json:"baseline"`
+	Case     string `json:"case"`
+	Metric   string `json:"metric"`
+	Target   string `json:"target"`
+	Baseline string `json:"baseline"`
 	// Worse is the one of the two that the causes are about, whichever is the baseline; Better is the other.
 	Worse    string  `json:"worse"`
 	Better   string  `json:"better"`

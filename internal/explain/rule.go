@@ -23,7 +23,7 @@ type rule struct {
 	// harm returns what shows that a setting that differs slows the worse target; empty if nothing does. Without it
 	// only a trial can show that.
 	harm   func(evidence) []string
-	factor         func(evidence) *Factor // factor that can be made equal; nil if there is none
+	factor func(evidence) *Factor // factor that can be made equal; nil if there is none
 }
 
 // A subject is what a cause can slow.

@@ -151,6 +151,9 @@ func (c *checker) checkCounters(before, after counts) error {
 	return nil
 }
 
+// noneOf is the value of a property that a path does not have.
+const noneOf = "none"
+
 // facts returns the facts of the site, and those of the place that the check found.
 func (c *checker) facts(t *exchange) ([]result.Fact, error) {
 	header := "bare packets"
@@ -160,7 +163,15 @@ func (c *checker) facts(t *exchange) ([]result.Fact, error) {
 	case len(c.wire.Layers) > 0:
 		header = strings.Join(c.wire.Layers, " ")
 	}
-	facts := slices.Concat(c.site.namespaces.facts, []result.Fact{
+	seen := "captured between the nodes: " + header
+	own := slices.Clone(c.site.namespaces.facts)
+	if !c.wire.Proxied {
+		own = slices.DeleteFunc(own, func(f result.Fact) bool { return f.Name == ProxyFact })
+		own = append(own, result.Fact{Name: ProxyFact, Value: noneOf, Evidence: seen})
+	}
+	facts := slices.Concat(own, []result.Fact{
+		{Name: "encapsulation", Value: cmp.Or(c.wire.Encapsulation, noneOf), Evidence: seen},
+		{Name: "encryption", Value: cmp.Or(c.wire.Encryption, noneOf), Evidence: seen},
 		{Name: "client", Value: c.ends.Client.Name}, {Name: "server", Value: c.ends.Server.Name},
 		{Name: "dial", Value: c.ends.Dial.String()},
 		{Name: "mtu", Value: strconv.Itoa(c.mtu)}, {Name: "path-mtu", Value: strconv.Itoa(t.pathMTU)},

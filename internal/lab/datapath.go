@@ -28,6 +28,9 @@ type Cautioner interface {
 	Caution() string
 }
 
+// ProxyFact is the fact of the proxies that carry a path's connections: none, or their kind with what they are.
+const ProxyFact = "proxy"
+
 // A Wire describes the packets of a path at the ports of the underlay's switch. The datapath check compares it with
 // what it captures there.
 type Wire struct {
@@ -38,6 +41,9 @@ type Wire struct {
 	Layers, Layers6 []string
 	// Sealed: what is within Layers is encrypted, so that the path's own packets must not be readable.
 	Sealed bool
+	// Encapsulation and Encryption name what the datapath does with the path's packets, such as vxlan and wireguard; empty:
+	// nothing. What is within an encryption cannot be captured.
+	Encapsulation, Encryption string
 	// Proxied: proxies carry the path's TCP connections, so that the server sees the address of a proxy, and nothing else.
 	Proxied bool
 	// PodMAC: a pod's packets have the pod's hardware address as their source; false: its node's.

@@ -39,8 +39,7 @@ func (e *Env) fd(name string) (int, error) {
 }
 
 // Fact records a fact that became known when the op was applied. Equal facts of several namespaces are kept once.
-func (e *Env) Fact(name, value string) {
-	f := result.Fact{Name: name, Value: value}
+func (e *Env) Fact(f result.Fact) {
 	if !slices.Contains(e.namespaces.facts, f) {
 		e.namespaces.facts = append(e.namespaces.facts, f)
 	}

@@ -3,6 +3,7 @@ package report
 import (
 	"cmp"
 	"html/template"
+	"slices"
 	"strings"
 
 	"github.com/knotmeter/knotmeter/internal/compare"
@@ -171,12 +172,21 @@ func factTables(in Input) (differing, all *matrix) {
 	return differing.capped(), all.capped()
 }
 
+// valueOf returns the value of a fact without its evidence.
+func valueOf(facts []result.Fact, name string) string {
+	return cmp.Or(result.FactOf(facts, name), result.Unknown)
+}
+
 // factRow returns the values of a fact, and whether all targets have the same.
 func factRow(facts map[string][]result.Fact, name string, targets []string) (row matrixRow, same bool) {
 	row, same = matrixRow{Head: name}, true
-	for i, target := range targets {
-		c := cell{Text: cmp.Or(result.FactOf(facts[target], name), result.Unknown)}
-		if i > 0 && c.Text != row.Cells[0].Text {
+	for _, target := range targets {
+		c := cell{Text: result.Unknown}
+		of := func(f result.Fact) bool { return f.Name == name && f.Value != "" }
+		if k := slices.IndexFunc(facts[target], of); k >= 0 {
+			c.Text = facts[target][k].String()
+		}
+		if valueOf(facts[target], name) != valueOf(facts[targets[0]], name) {
 			c.Class, same = "differs", false
 		}
 		row.Cells = append(row.Cells, c)

@@ -32,7 +32,7 @@ func OfferText(w io.Writer, o Offer) error {
 		p.Paragraph("      ", "      ", r.Reason)
 	}
 	for _, f := range o.Facts {
-		p.Row("    ", names, []string{f.Name}, f.Value)
+		p.Row("    ", names, []string{f.Name}, f.String())
 	}
 	return write(w, p.String())
 }

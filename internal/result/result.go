@@ -10,7 +10,6 @@ import (
 	"errors"
 	"math"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/knotmeter/knotmeter/internal/metric"
@@ -37,7 +36,7 @@ const (
 )
 
 // MeshIntercepted is the fact of a run on pods of a service mesh: whether the mesh took over their connections. Its
-// value is yes, no, unknown or not applicable, with the evidence.
+// value is yes, no, unknown or not applicable.
 const MeshIntercepted = "mesh.intercepted"
 
 // ErrNotSupported marks errors about what a kernel, a tool or a target does not support. The text of such an error
@@ -76,10 +75,20 @@ func (v Value) Usable() bool {
 }
 
 // A Fact describes a target or a run without being a measurement: a kernel version, an MTU, the CPU of a thread. Names
-// are lower-case words joined by dots and dashes.
+// are lower-case words joined by dots and dashes. A value that follows from evidence, such as the encapsulation vxlan, is
+// a word that can be compared; the evidence is next to it.
 type Fact struct {
-	Name  string `json:"name"`
-	Value string `json:"value"`
+	Name     string `json:"name"`
+	Value    string `json:"value"`
+	Evidence string `json:"evidence,omitempty"` // what shows the value; empty if the value itself was read
+}
+
+// String returns the value with its evidence: "vxlan (config map cilium-config)".
+func (f Fact) String() string {
+	if f.Evidence == "" {
+		return f.Value
+	}
+	return f.Value + " (" + f.Evidence + ")"
 }
 
 // A Series is a quantity over the window of a run, one number per step.
@@ -206,7 +215,7 @@ func valueOf(values []Value, metric string) (Value, bool) {
 func (r Run) Fact(name string) string { return FactOf(r.Facts, name) }
 
 // ThroughMesh reports whether a service mesh is known to have taken over the connections of the run.
-func (r Run) ThroughMesh() bool { return strings.HasPrefix(r.Fact(MeshIntercepted), "yes") }
+func (r Run) ThroughMesh() bool { return r.Fact(MeshIntercepted) == "yes" }
 
 // FactOf returns the value of the first fact of a name; "" if there is none.
 func FactOf(facts []Fact, name string) string {

@@ -72,6 +72,9 @@ func (r *Results) parseSessions(name string, in io.Reader) (err error) {
 		if s.Number != number {
 			return fmt.Errorf("%w: session %d stands here; restore the file", ErrFormat, s.Number)
 		}
+		for _, facts := range s.Facts {
+			result.ReadFacts(facts)
+		}
 		r.Sessions = append(r.Sessions, s)
 		return nil
 	})
@@ -91,6 +94,7 @@ func (r *Results) parseSwitches(name string, in io.Reader) error {
 		if err := r.checkSession(s.Session); err != nil {
 			return fmt.Errorf("%w: switch %d %w", ErrFormat, s.Number, err)
 		}
+		result.ReadFacts(s.Facts)
 		r.Switches = append(r.Switches, s)
 		return nil
 	})
@@ -190,7 +194,8 @@ func (in interner) compact(r result.Run) result.Run {
 		r.Values[i] = v
 	}
 	for i, f := range r.Facts {
-		r.Facts[i] = result.Fact{Name: in.text(f.Name), Value: in.text(f.Value)}
+		f = f.Read()
+		r.Facts[i] = result.Fact{Name: in.text(f.Name), Value: in.text(f.Value), Evidence: in.text(f.Evidence)}
 	}
 	for i, s := range r.Series {
 		s.Name, s.Unit, s.Values = in.text(s.Name), unit.Unit(in.text(string(s.Unit))), slices.Clone(s.Values)

@@ -192,6 +192,7 @@ func parseFacts(name string, data []byte) ([]result.Fact, error) {
 	if err := json.Unmarshal(data, &facts); err != nil {
 		return nil, jsonError(name, data, 1, err)
 	}
+	result.ReadFacts(facts)
 	return facts, nil
 }
 

@@ -8,6 +8,7 @@ import (
 
 	"github.com/knotmeter/knotmeter/internal/cgroup"
 	"github.com/knotmeter/knotmeter/internal/lab"
+	"github.com/knotmeter/knotmeter/internal/result"
 )
 
 // A Connect translates Services when sockets connect, as Cilium does without kube-proxy. Its programs are attached to
@@ -56,7 +57,7 @@ func (o Translate) Apply(e *lab.Env) error {
 	}
 	e.UseGroup(group)
 	e.OnClose(func() error { return errors.Join(attached.Close(), group.Close()) })
-	e.Fact("services", "eBPF at connect")
+	e.Fact(result.Fact{Name: "services", Value: "eBPF at connect"})
 	return nil
 }
 

@@ -50,7 +50,7 @@ func (ipipTunnel) Over(p *lab.Plan, t lab.Topology, below lab.Layer) (lab.Layer,
 	layer := below
 	layer.MTU -= ipipOverhead
 	layer.Wire.Layers = slices.Concat(below.Wire.Layers, []string{"ipv4"})
-	layer.Wire.Device = ipipDevice
+	layer.Wire.Device, layer.Wire.Encapsulation = ipipDevice, "ipip"
 	return layer, nil
 }
 
@@ -85,10 +85,10 @@ func (o ipipEnd) Apply(e *lab.Env) error {
 	err := e.Netlink().AddIPIP(netns.Link{Name: ipipDevice, MTU: o.MTU}, o.Tunnel.Node)
 	switch {
 	case err == nil:
-		e.Fact("ipip", "kernel")
+		e.Fact(result.Fact{Name: "ipip", Value: "kernel"})
 		return o.route(e.Netlink())
 	case errors.Is(err, result.ErrNotSupported):
-		e.Fact("ipip", "eBPF")
+		e.Fact(result.Fact{Name: "ipip", Value: "eBPF"})
 		return o.attach(e)
 	}
 	return err

@@ -62,7 +62,8 @@ func espLayer(p *lab.Plan, below lab.Layer) (lab.Layer, error) {
 	}
 	p.Tunnel = espCounters
 	layer := below
-	layer.Wire = lab.Wire{Layers: []string{"ipv4", "esp"}, Sealed: true, Device: espCounters}
+	layer.Wire = lab.Wire{Layers: []string{"ipv4", "esp"}, Sealed: true, Device: espCounters,
+		Encryption: "ipsec"}
 	return layer, nil
 }
 

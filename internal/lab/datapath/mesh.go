@@ -58,7 +58,7 @@ func (d meshed) Wire(path result.Path) lab.Wire {
 	w.Proxied = true
 	if path.Other() {
 		w.Layers = slices.Concat(w.Layers, []string{fmt.Sprintf("tcp:%d", lab.MeshPort), "tls"})
-		w.Sealed = true
+		w.Sealed, w.Encryption = true, "tls"
 	}
 	return w
 }
@@ -136,7 +136,7 @@ func (o startProxy) Apply(e *lab.Env) error {
 		return err
 	}
 	e.OnClose(stop)
-	e.Fact("proxy", about)
+	e.Fact(result.Fact{Name: lab.ProxyFact, Value: string(o.kind), Evidence: about})
 	return nil
 }
 

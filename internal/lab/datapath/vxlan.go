@@ -49,7 +49,7 @@ func addVxlanPeer(p *lab.Plan, node string, k int, below lab.Layer) {
 // vxlanWire returns VXLAN within the wire below. Within a sealed layer it is not visible.
 func vxlanWire(below lab.Wire) lab.Wire {
 	w := below
-	w.Device = vxlanDevice
+	w.Device, w.Encapsulation = vxlanDevice, "vxlan"
 	if !w.Sealed {
 		own := []string{"ipv4", fmt.Sprintf("udp:%d", lab.VXLANPort), fmt.Sprintf("vxlan:%d", vxlanID), "ethernet"}
 		w.Layers = slices.Concat(below.Layers, own)

@@ -11,6 +11,7 @@ import (
 
 	"github.com/knotmeter/knotmeter/internal/lab"
 	"github.com/knotmeter/knotmeter/internal/lab/wireguard"
+	"github.com/knotmeter/knotmeter/internal/result"
 )
 
 const (
@@ -41,7 +42,8 @@ func (wireguardTunnel) Over(p *lab.Plan, t lab.Topology, below lab.Layer) (lab.L
 	own := []string{"ipv4", fmt.Sprintf("udp:%d", lab.WireGuardPort), "wireguard"}
 	return lab.Layer{
 		Device: wireguardDevice, MTU: mtu, Via: func(int) lab.Dual { return lab.Dual{} }, Outer: wireguardAddr,
-		Wire: lab.Wire{Layers: slices.Concat(below.Wire.Layers, own), Sealed: true, Device: wireguardDevice},
+		Wire: lab.Wire{Layers: slices.Concat(below.Wire.Layers, own), Sealed: true, Device: wireguardDevice,
+			Encapsulation: below.Wire.Encapsulation, Encryption: "wireguard"},
 	}, nil
 }
 
@@ -84,7 +86,7 @@ func (o addWireguard) Apply(e *lab.Env) error {
 	}
 	s.devices[o.node] = d
 	e.OnClose(d.Close)
-	e.Fact("wireguard", d.Implementation())
+	e.Fact(result.Fact{Name: "wireguard", Value: d.Implementation()})
 	return nil
 }
 

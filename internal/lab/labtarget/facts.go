@@ -81,6 +81,7 @@ func (l *labTarget) siteFacts(ctx context.Context) []result.Fact {
 	return []result.Fact{
 		{Name: "congestion-control", Value: result.Unknown}, {Name: "client-offloads", Value: result.Unknown},
 		{Name: "server-offloads", Value: result.Unknown}, {Name: "underlay-header", Value: result.Unknown},
+		{Name: "encapsulation", Value: result.Unknown}, {Name: "encryption", Value: result.Unknown},
 		{Name: "path-mtu", Value: result.Unknown},
 	}
 }

@@ -120,7 +120,7 @@ func TestMeshIntercepts(t *testing.T) {
 			got := ""
 			if err != nil {
 				got = err.Error()
-			} else if got = result.FactOf(site.Facts, result.MeshIntercepted); !strings.HasPrefix(got, test.fact) {
+			} else if got = interception(site.Facts); !strings.HasPrefix(got, test.fact) {
 				t.Errorf("the fact is %s", got)
 			}
 			if (err != nil) != (test.fact == "") {
@@ -145,4 +145,14 @@ func TestMeshIntercepts(t *testing.T) {
 	if left := leftovers(t, c); len(left) > 0 {
 		t.Errorf("left: %v", left)
 	}
+}
+
+// interception returns the fact about the interception with its evidence.
+func interception(facts []result.Fact) string {
+	for _, f := range facts {
+		if f.Name == result.MeshIntercepted {
+			return f.String()
+		}
+	}
+	return ""
 }

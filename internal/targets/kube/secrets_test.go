@@ -136,7 +136,7 @@ func gatherFacts(t *testing.T, c *cluster.Cluster) map[string]string {
 	values := map[string]string{"policies": cluster.NetworkPolicies(t.Context(), c, "ns"),
 		"cilium-policies": cluster.CiliumPolicies(t.Context(), c, "ns")}
 	for _, f := range e.Facts() {
-		values[f.Name] = f.Value
+		values[f.Name] = f.String()
 	}
 	values["chain"] = strings.Join(cluster.Chain(t.Context(), c, "ns/fast"), " + ")
 	return values
@@ -154,7 +154,7 @@ func TestNoSecrets(t *testing.T) {
 	}
 	want := map[string]string{
 		"kubernetes": "v1.34.1", "cni": "calico + cilium + kube-router + weave", "provider": "azure",
-		"encapsulation": "geneve (config map cilium-config) | vxlan (config map cilium-config)",
+		"encapsulation": "geneve | vxlan (config map cilium-config)",
 		"encryption":    "none (config map cilium-config)",
 		"cni-settings": "bpf-lb-acceleration=native bpf-lb-mode=dsr calico_backend=bird " +
 			"pool(ipipMode=Never,vxlanMode=CrossSubnet,natOutgoing=true) veth_mtu=1440",

@@ -63,9 +63,9 @@ func networks() map[string]network {
 		}
 	}
 	// The test cluster has no daemon set of flannel; and flannel encrypts only by its WireGuard backend.
-	const flannel, plain = "flannel (annotation of the nodes)", "none (backend of flannel)"
+	const flannel, plain = "flannel", "none"
 	fromPods := []result.Path{result.PodSvcSame, result.PodSvcOther}
-	const ciliumProxy = "iptables (kube-proxy says so); cilium for connections of pods (it balances those itself)"
+	const ciliumProxy = "iptables; cilium for connections of pods"
 	return map[string]network{
 		// The network consists of the nodes' routes, which the API does not show. kube-proxy translates the source of
 		// packets from a node to a Service to the address of the device that they leave by.
@@ -73,7 +73,7 @@ func networks() map[string]network {
 			lab: "lab:native", podMTU: "1500", source: translated(result.NodeSvcSame),
 			facts: map[string]string{
 				"cni": result.Unknown, "encapsulation": result.Unknown, "encryption": result.Unknown,
-				"kube-proxy": "iptables (kube-proxy says so)", "pod-mtu": "1500", "node-mtu": "1500", "tunnel-mtu": "",
+				"kube-proxy": "iptables", "pod-mtu": "1500", "node-mtu": "1500", "tunnel-mtu": "",
 			},
 		},
 		// flannel has its own address on the tunnel, and masquerades pods outside their network.
@@ -81,24 +81,24 @@ func networks() map[string]network {
 			lab: "lab:vxlan", tunnel: true, podMTU: "1450", source: translated(result.NodeSvcSame, result.NodeSvcOther,
 				result.PodNodeOther),
 			facts: map[string]string{
-				"cni": flannel, "encapsulation": "flannel vxlan (config map kube-flannel/kube-flannel-cfg)", "encryption": plain,
-				"kube-proxy": "iptables (kube-proxy says so)", "pod-mtu": "1450", "node-mtu": "1500",
-				"tunnel-mtu": "fits: pods 1450, vxlan 50, nodes 1500",
+				"cni": flannel, "encapsulation": "vxlan", "encryption": plain,
+				"kube-proxy": "iptables", "pod-mtu": "1450", "node-mtu": "1500",
+				"tunnel-mtu": "fits",
 			},
 		},
 		"flannel-host-gw": {
 			lab: "lab:native", podMTU: "1500", source: translated(result.NodeSvcSame, result.PodNodeOther),
 			facts: map[string]string{
-				"cni": flannel, "encapsulation": "flannel host-gw (config map kube-flannel/kube-flannel-cfg)", "encryption": plain,
-				"kube-proxy": "iptables (kube-proxy says so)", "pod-mtu": "1500", "node-mtu": "1500", "tunnel-mtu": "",
+				"cni": flannel, "encapsulation": "none", "encryption": plain,
+				"kube-proxy": "iptables", "pod-mtu": "1500", "node-mtu": "1500", "tunnel-mtu": "",
 			},
 		},
 		"kube-router": {
 			lab: "lab:native", podMTU: "1500", enforces: true, source: translated(result.NodeSvcSame),
 			facts: map[string]string{
 				"cni": "kube-router", "cni-image": "kube-router:v2.6.3-k3s1",
-				"encapsulation": "none, routes (arguments of kube-router)", "encryption": "none (kube-router has no encryption)",
-				"kube-proxy": "iptables (kube-proxy says so)", "pod-mtu": "1500", "node-mtu": "1500", "tunnel-mtu": "",
+				"encapsulation": "none", "encryption": "none",
+				"kube-proxy": "iptables", "pod-mtu": "1500", "node-mtu": "1500", "tunnel-mtu": "",
 			},
 		},
 		"calico-vxlan": {
@@ -106,18 +106,18 @@ func networks() map[string]network {
 			source: translated(result.NodeSvcOther, result.PodNodeOther),
 			facts: map[string]string{
 				"cni": "calico", "cni-image": "node:v3.31.0",
-				"encapsulation": "vxlan (IPPools of Calico)", "encryption": "none (FelixConfiguration of Calico)",
-				"kube-proxy": "iptables (kube-proxy says so)", "pod-mtu": "1450", "node-mtu": "1500",
-				"tunnel-mtu": "fits: pods 1450, vxlan 50, nodes 1500",
+				"encapsulation": "vxlan", "encryption": "none",
+				"kube-proxy": "iptables", "pod-mtu": "1450", "node-mtu": "1500",
+				"tunnel-mtu": "fits",
 			},
 		},
 		"calico-direct": {
 			lab: "lab:native", podMTU: "1500", enforces: true, hostile: calicoHostile,
 			source: translated(result.PodNodeOther),
 			facts: map[string]string{
-				"cni": "calico", "encapsulation": "vxlan between subnets, routes within one (IPPools of Calico)",
-				"encryption": "none (FelixConfiguration of Calico)",
-				"kube-proxy": "iptables (kube-proxy says so)", "pod-mtu": "1500", "node-mtu": "1500", "tunnel-mtu": "",
+				"cni": "calico", "encapsulation": "vxlan-cross-subnet",
+				"encryption": "none",
+				"kube-proxy": "iptables", "pod-mtu": "1500", "node-mtu": "1500", "tunnel-mtu": "",
 			},
 		},
 		"cilium-vxlan": {
@@ -126,17 +126,17 @@ func networks() map[string]network {
 			source:   translated(result.NodeSvcSame, result.NodeSvcOther, result.PodNodeOther),
 			facts: map[string]string{
 				"cni": "cilium", "cni-image": "cilium:v1.19.3",
-				"encapsulation": "vxlan (config map cilium-config)", "encryption": "none (config map cilium-config)",
+				"encapsulation": "vxlan", "encryption": "none",
 				"kube-proxy": ciliumProxy, "pod-mtu": "1450", "node-mtu": "1500",
-				"tunnel-mtu": "fits: pods 1450, vxlan 50, nodes 1500",
+				"tunnel-mtu": "fits",
 			},
 		},
 		"cilium-native": {
 			lab: "lab:native", podMTU: "1500", enforces: true, hostile: ciliumHostile, balances: fromPods,
 			source: translated(result.NodeSvcSame),
 			facts: map[string]string{
-				"cni": "cilium", "encapsulation": "none, native routing (config map cilium-config)",
-				"encryption": "none (config map cilium-config)",
+				"cni": "cilium", "encapsulation": "none",
+				"encryption": "none",
 				"kube-proxy": ciliumProxy, "pod-mtu": "1500", "node-mtu": "1500", "tunnel-mtu": "",
 			},
 		},
@@ -144,9 +144,9 @@ func networks() map[string]network {
 			lab: "lab:native", podMTU: "1500", enforces: true, hostile: ciliumHostile, redirects: true,
 			balances: append(fromPods, result.NodeSvcSame, result.NodeSvcOther), source: translated(result.NodeSvcSame),
 			facts: map[string]string{
-				"cni": "cilium", "encapsulation": "none, native routing (config map cilium-config)",
-				"encryption": "none (config map cilium-config)",
-				"kube-proxy": "replaced by cilium (config map cilium-config)",
+				"cni": "cilium", "encapsulation": "none",
+				"encryption": "none",
+				"kube-proxy": "replaced by cilium",
 				"pod-mtu":    "1500", "node-mtu": "1500", "tunnel-mtu": "",
 			},
 		},

@@ -53,7 +53,7 @@ var ConfigMaps = [][2]string{
 func (e Evidence) Facts() []result.Fact {
 	list := []result.Fact{
 		{Name: "kubernetes", Value: cmp.Or(e.Version, result.Unknown)},
-		{Name: "distribution", Value: e.distribution()},
+		result.WithEvidence("distribution", e.distribution()),
 	}
 	list = append(append(list, e.nodeFacts()...), machineFacts(e.Nodes)...)
 	return slices.Concat(list, e.networkFacts(), e.meshFacts(), e.podFacts())
@@ -185,12 +185,12 @@ func (e Evidence) networkFacts() []result.Fact {
 		names = e.defaultNetwork()
 	}
 	return []result.Fact{
-		{Name: "cni", Value: cmp.Or(strings.Join(names, " + "), result.Unknown)},
+		result.WithEvidence("cni", cmp.Or(strings.Join(names, " + "), result.Unknown)),
 		{Name: "cni-image", Value: cmp.Or(strings.Join(images, " "), result.Unknown)},
-		{Name: "encapsulation", Value: e.encapsulation()},
-		{Name: "encryption", Value: e.encryption()},
+		result.WithEvidence("encapsulation", e.encapsulation()),
+		result.WithEvidence("encryption", e.encryption()),
 		{Name: "cni-settings", Value: e.settingsFact()},
-		{Name: "kube-proxy", Value: e.kubeProxy()},
+		result.WithEvidence("kube-proxy", e.kubeProxy()),
 	}
 }
 
@@ -264,7 +264,7 @@ func (e Evidence) podFacts() []result.Fact {
 		{Name: "pod-bandwidth", Value: e.bandwidth()},
 	}
 	if mtu := e.tunnelMTU(); mtu != "" {
-		list = append(list, result.Fact{Name: "tunnel-mtu", Value: mtu})
+		list = append(list, result.WithEvidence("tunnel-mtu", mtu))
 	}
 	for _, place := range []struct {
 		name   string

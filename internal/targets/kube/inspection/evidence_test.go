@@ -78,7 +78,7 @@ func TestNetworkFacts(t *testing.T) {
 	forOthers.Spec.AllowedUses = []string{"LoadBalancer"}
 	onVPC := []appsv1.DaemonSet{daemonSet("eks/amazon-k8s-cni:v1"), daemonSet("cilium/cilium:v1"),
 		daemonSet("calico/node:v3")}
-	const vpc = "none, addresses of the VPC (amazon-vpc has nothing else)"
+	const vpc = "none (amazon-vpc has nothing else: pods have addresses of the VPC)"
 	ovn := []appsv1.DaemonSet{daemonSet("ghcr.io/ovn-kubernetes/ovn-kube-ubuntu:v1")}
 	const ovnProxy = "replaced by ovn-kubernetes (it does Services itself)"
 	ciliumConfig := func(pairs ...string) map[string]map[string]string {
@@ -98,7 +98,7 @@ func TestNetworkFacts(t *testing.T) {
 		{"cilium native", Evidence{
 			DaemonSets: []appsv1.DaemonSet{daemonSet("quay.io/cilium/cilium:v1.19.0@sha256:a"), daemonSet("k8s/kube-proxy:v1")},
 			Config:     ciliumConfig("routing-mode", "native", "kube-proxy-replacement", "true", "enable-wireguard", "true"),
-		}, "cilium; none, native routing (config map cilium-config); wireguard (config map cilium-config); replaced by " +
+		}, "cilium; none (config map cilium-config); wireguard (config map cilium-config); replaced by " +
 			"cilium (config map cilium-config)"},
 		{"cilium tunnel", Evidence{Config: ciliumConfig("routing-mode", "tunnel", "tunnel-protocol", "geneve")},
 			"unknown; geneve (config map cilium-config); none (config map cilium-config); unknown"},
@@ -112,16 +112,16 @@ func TestNetworkFacts(t *testing.T) {
 				"kube-flannel/kube-flannel-cfg": {"net-conf.json": `{"Network":"10.244.0.0/16","Backend":{"Type":"host-gw"}}`},
 				"kube-system/kube-proxy":        {"config.conf": "kind: KubeProxyConfiguration\nmode: ipvs\n"},
 			},
-		}, "flannel; flannel host-gw (config map kube-flannel/kube-flannel-cfg); none (backend of flannel); ipvs (config " +
+		}, "flannel; none (backend host-gw of flannel, config map kube-flannel/kube-flannel-cfg); none (backend of flannel); ipvs (config " +
 			"map kube-proxy)"},
 		{"flannel in k3s", Evidence{Nodes: []corev1.Node{annotated("flannel.alpha.coreos.com/backend-type", "vxlan")}},
-			"flannel (annotation of the nodes); flannel vxlan (annotation of the nodes); none (backend of flannel); unknown"},
+			"flannel (annotation of the nodes); vxlan (backend vxlan of flannel, annotation of the nodes); none (backend of flannel); unknown"},
 		{"calico", Evidence{
 			DaemonSets: []appsv1.DaemonSet{daemonSet("docker.io/calico/node:v3.31.0"), daemonSet("k8s/kube-proxy:v1")},
 			Nodes:      []corev1.Node{annotated("projectcalico.org/IPv4IPIPTunnelAddr", "10.244.0.1")},
 			Node:       devices("wireguard.cali"),
 			Config:     map[string]map[string]string{"kube-system/kube-proxy": {"config.conf": "mode: \"\"\n"}},
-		}, "calico; ipip, always or between subnets (annotation of the nodes); wireguard (device wireguard.cali of the " +
+		}, "calico; ipip-maybe-cross-subnet (annotation of the nodes); wireguard (device wireguard.cali of the " +
 			"node); iptables (kube-proxy's default, config map kube-proxy names no other)"},
 		{"devices", Evidence{Node: devices("lo", "flannel.1", "kube-ipvs0")},
 			"unknown; vxlan (device flannel.1 of the node); unknown; ipvs (device kube-ipvs0 of the node)"},
@@ -133,8 +133,8 @@ func TestNetworkFacts(t *testing.T) {
 			Config: ciliumConfig("routing-mode", "tunnel"), Nodes: []corev1.Node{node("a z1 t"), node("b z2 t")},
 			NodeConfigs: nodeConfigs(corev1.LabelTopologyZone, "z2",
 				map[string]string{"routing-mode": "native", "kube-proxy-replacement": "true"}),
-		}, "unknown; none, native routing (config map cilium-config) | vxlan" + ciliumDefault + "; none (config map " +
-			"cilium-config); replaced by cilium (config map cilium-config) | unknown"},
+		}, "unknown; none | vxlan (config map cilium-config; Cilium's default, config map cilium-config names no other); " +
+			"none (config map cilium-config); replaced by cilium | unknown (config map cilium-config)"},
 		{"cilium on other nodes", Evidence{
 			Config: ciliumConfig("routing-mode", "tunnel"), Nodes: []corev1.Node{node("a z t")},
 			NodeConfigs: nodeConfigs(corev1.LabelTopologyZone, "z2", map[string]string{"routing-mode": "native"}),
@@ -142,13 +142,13 @@ func TestNetworkFacts(t *testing.T) {
 		{"cilium beside kube-proxy", Evidence{
 			Config: ciliumConfig("routing-mode", "native", "kube-proxy-replacement", "false"),
 			Node:   &preflight.Report{Answers: map[string]string{"x": "iptables"}},
-		}, "unknown; none, native routing (config map cilium-config); none (config map cilium-config); iptables " +
-			"(kube-proxy says so); cilium for connections of pods (it balances those itself)"},
+		}, "unknown; none (config map cilium-config); none (config map cilium-config); iptables; " +
+			"cilium for connections of pods (kube-proxy says so; it balances those itself)"},
 		{"cilium that encrypts some namespaces", Evidence{Config: ciliumConfig("routing-mode", "native",
-			"enable-ztunnel", "true")}, "unknown; none, native routing (config map cilium-config); unknown; unknown"},
+			"enable-ztunnel", "true")}, "unknown; none (config map cilium-config); unknown; unknown"},
 		{"cilium that encrypts nodes, and some namespaces once more", Evidence{Config: ciliumConfig("routing-mode",
 			"native", "enable-ztunnel", "true", "enable-wireguard", "true")},
-			"unknown; none, native routing (config map cilium-config); wireguard (config map cilium-config); unknown"},
+			"unknown; none (config map cilium-config); wireguard (config map cilium-config); unknown"},
 		{"calico with IPsec", Evidence{Felix: felixes(`{"spec":{"ipsecMode":"PSK"}}`)},
 			"unknown; unknown; ipsec (FelixConfiguration of Calico); unknown"},
 		{"an old antrea with IPsec", Evidence{Config: antreaConfig("trafficEncapMode: encap\nenableIPSecTunnel: true\n")},
@@ -163,18 +163,18 @@ func TestNetworkFacts(t *testing.T) {
 		}, "unknown; ipip | vxlan (IPPools of Calico); none (FelixConfiguration of Calico); unknown"},
 		{"calico within a subnet", Evidence{Pools: []IPPool{pool("Never", "CrossSubnet")},
 			Felix: felixes(`{"spec":{"wireguardEnabled":true,"bpfEnabled":true}}`)},
-			"unknown; vxlan between subnets, routes within one (IPPools of Calico); wireguard (FelixConfiguration of " +
+			"unknown; vxlan-cross-subnet (IPPools of Calico); wireguard (FelixConfiguration of " +
 				"Calico); replaced by calico, eBPF (FelixConfiguration of Calico)"},
 		{"calico without tunnels", Evidence{Pools: []IPPool{pool("Never", "Never")}},
-			"unknown; none, routes (IPPools of Calico); unknown; unknown"},
+			"unknown; none (IPPools of Calico); unknown; unknown"},
 		{"antrea", Evidence{Config: antreaConfig("trafficEncapMode: encap\ntrafficEncryptionMode: " +
 			"wireGuard\nantreaProxy:\n  proxyAll: true\n")},
 			"unknown; wireguard (config map antrea-config); wireguard (config map antrea-config); replaced by antrea (config " +
 				"map antrea-config)"},
 		{"antrea with routes", Evidence{Config: antreaConfig("trafficEncapMode: noEncap\n")},
-			"unknown; none, routes (config map antrea-config); none (config map antrea-config); unknown"},
+			"unknown; none (config map antrea-config); none (config map antrea-config); unknown"},
 		{"antrea, hybrid", Evidence{Config: antreaConfig("trafficEncapMode: hybrid\ntunnelType: vxlan\n")},
-			"unknown; vxlan between subnets, routes within one (config map antrea-config); none (config map antrea-config); " +
+			"unknown; vxlan-cross-subnet (config map antrea-config); none (config map antrea-config); " +
 				"unknown"},
 		{"kube-router", Evidence{DaemonSets: []appsv1.DaemonSet{router("--run-service-proxy=false", "--overlay-type=full",
 			"--overlay-encap=fou")}},
@@ -182,30 +182,30 @@ func TestNetworkFacts(t *testing.T) {
 		{"kube-router as a firewall alone", Evidence{DaemonSets: []appsv1.DaemonSet{router("--run-router=false",
 			"--run-service-proxy=false")}}, "kube-router; unknown; unknown; unknown"},
 		{"kube-router by default", Evidence{DaemonSets: []appsv1.DaemonSet{router("--run-router")}},
-			"kube-router; ipip between subnets, routes within one (arguments of kube-router); none (kube-router has no " +
+			"kube-router; ipip-cross-subnet (arguments of kube-router); none (kube-router has no " +
 				"encryption); replaced by kube-router, ipvs (arguments of kube-router)"},
 		{"kube-router without tunnels", Evidence{DaemonSets: []appsv1.DaemonSet{router("--enable-overlay=false",
 			"--run-service-proxy")}},
-			"kube-router; none, routes (arguments of kube-router); none (kube-router has no encryption); replaced by " +
+			"kube-router; none (arguments of kube-router); none (kube-router has no encryption); replaced by " +
 				"kube-router, ipvs (arguments of kube-router)"},
 		{"weave", Evidence{DaemonSets: []appsv1.DaemonSet{daemonSet("weaveworks/weave-kube:2.8.1")},
 			Node: devices("vxlan-6784")},
 			"weave; vxlan (device vxlan-6784 of the node); none (weave has no password); unknown"},
 		{"kindnet", Evidence{DaemonSets: []appsv1.DaemonSet{daemonSet("kindest/kindnetd:v2")}},
-			"kindnet; none, routes (kindnet has nothing else); unknown; unknown"},
+			"kindnet; none (kindnet has nothing else); unknown; unknown"},
 		{"an unused tunnel", Evidence{Node: devices("tunl0")}, "unknown; unknown; unknown; unknown"},
 		{"flannel with direct routing", Evidence{Config: map[string]map[string]string{
 			"kube-system/canal-config": {"net-conf.json": `{"Backend":{"Type":"vxlan","DirectRouting":true}}`},
-		}}, "unknown; flannel vxlan with direct routing (config map kube-system/canal-config); unknown; unknown"},
+		}}, "unknown; vxlan-cross-subnet (backend vxlan of flannel, config map kube-system/canal-config); unknown; unknown"},
 		{"flannel with WireGuard", Evidence{Config: map[string]map[string]string{
 			"kube-flannel/kube-flannel-cfg": {"net-conf.json": `{"Backend":{"Type":"wireguard"}}`},
-		}}, "flannel (config map kube-flannel/kube-flannel-cfg); flannel wireguard (config map " +
-			"kube-flannel/kube-flannel-cfg); wireguard (backend of flannel); unknown"},
+		}}, "flannel (config map kube-flannel/kube-flannel-cfg); wireguard (backend wireguard of flannel, " +
+			"config map kube-flannel/kube-flannel-cfg); wireguard (backend of flannel); unknown"},
 		{"cilium beside a kube-proxy that it replaces", Evidence{
 			Config: ciliumConfig("routing-mode", "native", "kube-proxy-replacement", "true"),
 			Node:   &preflight.Report{Answers: map[string]string{"x": "iptables"}},
-		}, "unknown; none, native routing (config map cilium-config); none (config map cilium-config); replaced by cilium " +
-			"(config map cilium-config); kube-proxy runs too: iptables (kube-proxy says so)"},
+		}, "unknown; none (config map cilium-config); none (config map cilium-config); replaced by cilium; " +
+			"kube-proxy runs too: iptables (config map cilium-config; kube-proxy says so)"},
 		{"cilium chained to another plugin", Evidence{DaemonSets: onVPC[:2],
 			Config: ciliumConfig("routing-mode", "native", "cni-chaining-mode", "aws-cni")},
 			"amazon-vpc + cilium; " + vpc + "; unknown; unknown"},
@@ -214,7 +214,7 @@ func TestNetworkFacts(t *testing.T) {
 		{"calico with a pool for load balancers", Evidence{Pools: []IPPool{pool("", "Always"), forOthers}},
 			"unknown; vxlan (IPPools of Calico); unknown; unknown"},
 		{"calico whose pools may not be seen", Evidence{Node: devices("vxlan.calico")},
-			"unknown; vxlan, always or between subnets (device vxlan.calico of the node); unknown; unknown"},
+			"unknown; vxlan-maybe-cross-subnet (device vxlan.calico of the node); unknown; unknown"},
 		{"canal of RKE2", Evidence{DaemonSets: []appsv1.DaemonSet{daemonSet("rancher/hardened-calico:v3",
 			"rancher/hardened-flannel:v0")}}, "calico + flannel; unknown; unknown; unknown"},
 		{"an image with a plugin's name in its repository", Evidence{DaemonSets: []appsv1.DaemonSet{daemonSet(
@@ -236,7 +236,7 @@ func TestNetworkFacts(t *testing.T) {
 		{"ovn-kubernetes with a tunnel", Evidence{DaemonSets: ovn, Node: devices("genev_sys_6081")},
 			"ovn-kubernetes; geneve (device genev_sys_6081 of the node); unknown; " + ovnProxy},
 		{"ovn-kubernetes with two", Evidence{DaemonSets: ovn, Node: devices("genev_sys_6081", "vxlan_sys_4789")},
-			"ovn-kubernetes; geneve (device genev_sys_6081 of the node) | vxlan (device vxlan_sys_4789 of the node); " +
+			"ovn-kubernetes; geneve | vxlan (device genev_sys_6081 of the node; device vxlan_sys_4789 of the node); " +
 				"unknown; " + ovnProxy},
 		{"weave's bridge", Evidence{Node: devices("weave")}, "unknown; unknown; unknown; unknown"},
 		{"an unknown tunnel", Evidence{Node: devices("vxlan-100")}, "unknown; unknown; unknown; unknown"},
@@ -254,7 +254,7 @@ func TestNetworkFacts(t *testing.T) {
 			if f.Value == "" || values[f.Name] != "" {
 				t.Errorf("%s: fact %s is empty, or there twice", test.name, f.Name)
 			}
-			values[f.Name] = f.Value
+			values[f.Name] = f.String()
 		}
 		got := strings.Join([]string{values["cni"], values["encapsulation"], values["encryption"], values["kube-proxy"]},
 			"; ")
@@ -274,6 +274,7 @@ func flannelMap(backend string) map[string]map[string]string {
 // traces too.
 func TestFlannel(t *testing.T) {
 	const inMap, onNodes = " (config map kube-flannel/kube-flannel-cfg)", " (annotation of the nodes)"
+	backed := func(backend, by string) string { return " (backend " + backend + " of flannel, " + by[2:] }
 	on := func(backends ...string) (nodes []corev1.Node) {
 		for _, b := range backends {
 			nodes = append(nodes, annotated(flannelType, b))
@@ -289,12 +290,12 @@ func TestFlannel(t *testing.T) {
 	}{
 		{"vxlan", Evidence{Nodes: on("vxlan", "vxlan"), Config: flannelMap("vxlan"),
 			Node: devices("eth0", "flannel.1", "cni0")},
-			"flannel" + onNodes + "; flannel vxlan" + inMap + "; none (backend of flannel)"},
+			"flannel" + onNodes + "; vxlan" + backed("vxlan", inMap) + "; none (backend of flannel)"},
 		{"host-gw", Evidence{Nodes: on("host-gw", "host-gw"), Config: flannelMap("host-gw"), Node: devices("eth0", "cni0")},
-			"flannel" + onNodes + "; flannel host-gw" + inMap + "; none (backend of flannel)"},
+			"flannel" + onNodes + "; none" + backed("host-gw", inMap) + "; none (backend of flannel)"},
 		{"only nodes may be seen", Evidence{Nodes: on("host-gw"), Node: devices("eth0", "cni0")}, "flannel" + onNodes +
-			"; flannel host-gw" + onNodes + "; none (backend of flannel)"},
-		{"only config maps may be seen", Evidence{Config: flannelMap("udp")}, "flannel" + inMap + "; flannel udp" + inMap +
+			"; none" + backed("host-gw", onNodes) + "; none (backend of flannel)"},
+		{"only config maps may be seen", Evidence{Config: flannelMap("udp")}, "flannel" + inMap + "; udp" + backed("udp", inMap) +
 			"; none (backend of flannel)"},
 		{"only devices may be seen", Evidence{Node: devices("eth0", "flannel.1", "cni0")},
 			"flannel (devices flannel.1 and cni0 of the node); vxlan (device flannel.1 of the node); unknown"},
@@ -302,39 +303,39 @@ func TestFlannel(t *testing.T) {
 		{"a tunnel alone", Evidence{Node: devices("eth0", "flannel.1")}, "unknown; vxlan (device flannel.1 of the node); " +
 			"unknown"},
 		{"WireGuard", Evidence{Nodes: on("wireguard"), Config: flannelMap("wireguard")}, "flannel" + onNodes +
-			"; flannel wireguard" + inMap + "; wireguard (backend of flannel)"},
+			"; wireguard" + backed("wireguard", inMap) + "; wireguard (backend of flannel)"},
 		{"WireGuard by its device", Evidence{Nodes: on("vxlan"), Node: devices("flannel-wg", "cni0")},
-			"flannel" + onNodes + "; flannel vxlan" + onNodes + "; wireguard (device flannel-wg of the node)"},
-		{"IPsec", Evidence{Nodes: on("ipsec")}, "flannel" + onNodes + "; flannel ipsec" + onNodes +
+			"flannel" + onNodes + "; vxlan" + backed("vxlan", onNodes) + "; wireguard (device flannel-wg of the node)"},
+		{"IPsec", Evidence{Nodes: on("ipsec")}, "flannel" + onNodes + "; ipsec" + backed("ipsec", onNodes) +
 			"; ipsec (backend of flannel)"},
 		{"a config map that is not yet in force", Evidence{Nodes: on("vxlan", "vxlan"), Config: flannelMap("wireguard")},
-			"flannel" + onNodes + "; flannel vxlan" + onNodes + "; none (backend of flannel)"},
+			"flannel" + onNodes + "; vxlan" + backed("vxlan", onNodes) + "; none (backend of flannel)"},
 		{"on the way from one to the other", Evidence{Nodes: on("wireguard", "vxlan"), Config: flannelMap("wireguard")},
-			"flannel" + onNodes + "; flannel vxlan | wireguard" + onNodes + "; none | wireguard (backend of flannel)"},
+			"flannel" + onNodes + "; vxlan | wireguard" + backed("vxlan | wireguard", onNodes) + "; none | wireguard (backend of flannel)"},
 		{"a config map of a flannel that is gone", Evidence{Nodes: []corev1.Node{node("a z t")}, Config: flannelMap("vxlan"),
 			Node: devices("eth0")},
 			"unknown; unknown; unknown"},
-		{"on one node only", Evidence{Nodes: append(on("vxlan"), node("a z t"))}, "unknown; flannel vxlan" + onNodes +
+		{"on one node only", Evidence{Nodes: append(on("vxlan"), node("a z t"))}, "unknown; vxlan" + backed("vxlan", onNodes) +
 			"; unknown"},
-		{"an unknown backend", Evidence{Nodes: on("tencent-vpc")}, "flannel" + onNodes + "; flannel tencent-vpc" +
-			onNodes + "; unknown"},
+		{"an unknown backend", Evidence{Nodes: on("tencent-vpc")}, "flannel" + onNodes + "; none" +
+			backed("tencent-vpc", onNodes) + "; unknown"},
 		{"a backend that is no name", Evidence{Nodes: on("a key: secret!")}, "unknown; unknown; unknown"},
-		{"beside Calico", Evidence{Nodes: []corev1.Node{calico}, Config: flannelMap("vxlan")}, "unknown; flannel vxlan" +
-			inMap + "; unknown"},
-		{"beside Calico's devices", Evidence{Nodes: on("vxlan"), Node: devices("cali1", "cni0")}, "unknown; flannel vxlan" +
-			onNodes + "; unknown"},
+		{"beside Calico", Evidence{Nodes: []corev1.Node{calico}, Config: flannelMap("vxlan")}, "unknown; vxlan" +
+			backed("vxlan", inMap) + "; unknown"},
+		{"beside Calico's devices", Evidence{Nodes: on("vxlan"), Node: devices("cali1", "cni0")}, "unknown; vxlan" +
+			backed("vxlan", onNodes) + "; unknown"},
 		{"as a part of canal", Evidence{DaemonSets: []appsv1.DaemonSet{daemonSet("calico/node:v3", "flannel/flannel:v0")},
 			Nodes: on("vxlan")},
-			"calico + flannel; flannel vxlan" + onNodes + "; unknown"},
+			"calico + flannel; vxlan" + backed("vxlan", onNodes) + "; unknown"},
 		{"canal that does not encrypt", Evidence{DaemonSets: []appsv1.DaemonSet{daemonSet("calico/node:v3",
 			"flannel/flannel:v0")}, Nodes: on("vxlan"), Felix: felixes(`{}`)},
-			"calico + flannel; flannel vxlan" + onNodes + "; none (FelixConfiguration of Calico)"},
+			"calico + flannel; vxlan" + backed("vxlan", onNodes) + "; none (FelixConfiguration of Calico)"},
 		{"canal whose flannel encrypts", Evidence{DaemonSets: []appsv1.DaemonSet{daemonSet("calico/node:v3",
 			"flannel/flannel:v0")}, Nodes: on("wireguard"), Felix: felixes(`{}`)},
-			"calico + flannel; flannel wireguard" + onNodes + "; wireguard (backend of flannel)"},
+			"calico + flannel; wireguard" + backed("wireguard", onNodes) + "; wireguard (backend of flannel)"},
 		{"with Multus", Evidence{DaemonSets: []appsv1.DaemonSet{daemonSet("k8snetworkplumbingwg/multus-cni:v4")},
 			Nodes: on("vxlan")},
-			"flannel" + onNodes + " + multus; flannel vxlan" + onNodes + "; none (backend of flannel)"},
+			"flannel + multus" + onNodes + "; vxlan" + backed("vxlan", onNodes) + "; none (backend of flannel)"},
 		{"where traffic takes another network", Evidence{Network: "default/macvlan", Nodes: on("vxlan"),
 			Config: flannelMap("vxlan")}, "flannel" + onNodes + "; unknown; unknown"},
 		{"where pods have another network", Evidence{DefaultNetwork: "ns/fast", Chain: []string{"macvlan", "veth"},
@@ -344,7 +345,7 @@ func TestFlannel(t *testing.T) {
 	} {
 		values := map[string]string{}
 		for _, f := range test.e.Facts() {
-			values[f.Name] = f.Value
+			values[f.Name] = f.String()
 		}
 		if got := strings.Join([]string{values["cni"], values["encapsulation"], values["encryption"]},
 			"; "); got != test.want {
@@ -580,12 +581,12 @@ func TestTunnelMTU(t *testing.T) {
 		pod, node int
 		want      string
 	}{
-		{vxlan, 1450, 1500, "fits: pods 1450, vxlan 50, nodes 1500"},
-		{vxlan, 1451, 1500, "does not fit: pods 1451, vxlan 50, nodes 1500"},
-		{encrypted, 1390, 1500, "fits: pods 1390, vxlan in wireguard 110, nodes 1500"},
-		{encrypted, 1420, 1500, "does not fit: pods 1420, vxlan in wireguard 110, nodes 1500"},
+		{vxlan, 1450, 1500, "fits (pods 1450, vxlan 50, nodes 1500)"},
+		{vxlan, 1451, 1500, "does not fit (pods 1451, vxlan 50, nodes 1500)"},
+		{encrypted, 1390, 1500, "fits (pods 1390, vxlan in wireguard 110, nodes 1500)"},
+		{encrypted, 1420, 1500, "does not fit (pods 1420, vxlan in wireguard 110, nodes 1500)"},
 		{map[string]string{"routing-mode": "native", "enable-wireguard": "true"}, 1440, 1500,
-			"fits: pods 1440, wireguard 60, nodes 1500"},
+			"fits (pods 1440, wireguard 60, nodes 1500)"},
 		{map[string]string{"routing-mode": "tunnel", "enable-ipsec": "true"}, 1400, 1500, ""},
 		{routes, 1500, 1500, ""},
 		{vxlan, 0, 1500, ""},
@@ -595,12 +596,20 @@ func TestTunnelMTU(t *testing.T) {
 		node.MTU = test.pod // the route to the pod leads through the tunnel
 		e := Evidence{Config: map[string]map[string]string{CiliumMap: test.cilium}, Pod: &preflight.Report{MTU: test.pod},
 			Node: node}
-		if got := result.FactOf(e.Facts(), "tunnel-mtu"); got != test.want {
+		tunnelMTU := func() string {
+			for _, f := range e.Facts() {
+				if f.Name == "tunnel-mtu" {
+					return f.String()
+				}
+			}
+			return ""
+		}
+		if got := tunnelMTU(); got != test.want {
 			t.Errorf("%v, pods %d, nodes %d: %q, not %q", test.cilium, test.pod, test.node, got, test.want)
 		}
 		node.Interfaces[0].Addresses = []netip.Addr{netip.MustParseAddr("fd00::1")}
-		const over6 = "does not fit: pods 1450, vxlan 70, nodes 1500"
-		if got := result.FactOf(e.Facts(), "tunnel-mtu"); strings.HasPrefix(test.want, "fits: pods 1450") && got != over6 {
+		const over6 = "does not fit (pods 1450, vxlan 70, nodes 1500)"
+		if got := result.FactOf(e.Facts(), "tunnel-mtu"); strings.HasPrefix(test.want, "fits (pods 1450)") && got != over6 {
 			t.Errorf("over IPv6: %q, not %q", got, over6)
 		}
 	}

@@ -1,9 +1,12 @@
 package inspection
 
 import (
+	"cmp"
 	"encoding/json"
 	"slices"
 	"strings"
+
+	"github.com/knotmeter/knotmeter/internal/result"
 )
 
 // Flannel is recognized by its config map, annotations of the nodes, and devices. It does not always have a daemon set:
@@ -16,8 +19,24 @@ var flannelMaps = []string{"kube-flannel/kube-flannel-cfg", "kube-system/kube-fl
 
 // A flannelConf is the backend of flannel in a config map; the zero value is no backend.
 type flannelConf struct {
-	kind, text string // such as vxlan, and the same with its settings
-	name       string // of the config map
+	kind   string // such as vxlan
+	direct bool   // packets within a subnet take no tunnel
+	name   string // of the config map
+}
+
+// backendTunnels maps flannel's backends to their encapsulation. Those of clouds and host-gw are routes.
+var backendTunnels = map[string]string{
+	"vxlan": "vxlan", "udp": "udp", "ipip": "ipip", "wireguard": "wireguard", "ipsec": "ipsec",
+	"host-gw": "none", "ali-vpc": "none", "aws-vpc": "none", "gce": "none", "tencent-vpc": "none",
+}
+
+// backendTunnel returns the encapsulation of a backend; direct: not within a subnet.
+func backendTunnel(backend string, direct bool) string {
+	tunnel := cmp.Or(backendTunnels[backend], result.Unknown)
+	if direct && tunnel != "none" && tunnel != result.Unknown {
+		tunnel += crossSubnet
+	}
+	return tunnel
 }
 
 // flannelConfig returns the backend in flannel's config map. If nodes are known and none has flannel's annotations, the
@@ -37,11 +56,7 @@ func (e Evidence) flannelConfig() flannelConf {
 		if json.Unmarshal(text, &conf) != nil || !plainSetting.MatchString(conf.Backend.Type) {
 			continue
 		}
-		c := flannelConf{kind: conf.Backend.Type, text: conf.Backend.Type, name: name}
-		if conf.Backend.DirectRouting {
-			c.text += " with direct routing"
-		}
-		return c
+		return flannelConf{kind: conf.Backend.Type, direct: conf.Backend.DirectRouting, name: name}
 	}
 	return flannelConf{}
 }
@@ -70,7 +85,7 @@ func (e Evidence) flannelBackend() string {
 	if written, _ := e.flannelAnnotations(); c.kind == "" || slices.ContainsFunc(written, another) {
 		return ""
 	}
-	return "flannel " + c.text + " (config map " + c.name + ")"
+	return backendTunnel(c.kind, c.direct) + " (backend " + c.kind + " of flannel, config map " + c.name + ")"
 }
 
 // flannelEncryptions maps flannel's backends to their encryption.

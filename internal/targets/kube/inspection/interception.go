@@ -36,9 +36,6 @@ type Interception struct {
 	Evidence    string // for the answer, or what is missing for one
 }
 
-// String returns the answer with its evidence, as the value of a fact.
-func (i Interception) String() string { return string(i.Intercepted) + " (" + i.Evidence + ")" }
-
 // NodeInterception returns the conclusion about a connection with an end in the network of a node.
 func NodeInterception() Interception {
 	return Interception{NotApplicable, "an end is in the network of its node, where meshes take over nothing"}

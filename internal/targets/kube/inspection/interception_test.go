@@ -107,9 +107,8 @@ func TestIntercept(t *testing.T) {
 			withSockets(atClient, atServer, "10.244.1.7:46050 10.244.2.8:15008"), direct, No, "no proxy"},
 	} {
 		got := Intercept(test.mode, test.client, test.server)
-		if got.Intercepted != test.want || !strings.Contains(got.String(), string(test.want)+" (") ||
-			!strings.Contains(got.Evidence, test.says) {
-			t.Errorf("%s: %s; want %s, %q", name, got, test.want, test.says)
+		if got.Intercepted != test.want || !strings.Contains(got.Evidence, test.says) {
+			t.Errorf("%s: %+v; want %s, %q", name, got, test.want, test.says)
 		}
 	}
 }

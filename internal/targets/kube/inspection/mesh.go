@@ -105,12 +105,12 @@ func (e Evidence) meshFacts() []result.Fact {
 	switch {
 	case m.Name != "":
 		return []result.Fact{
-			{Name: "mesh", Value: m.Name + " (" + m.evidence + ")"},
+			{Name: "mesh", Value: m.Name, Evidence: m.evidence},
 			{Name: "mesh.mode", Value: string(m.Mode)},
-			{Name: "mesh.version", Value: cmp.Or(m.version, result.Unknown)},
+			result.WithEvidence("mesh.version", cmp.Or(m.version, result.Unknown)),
 		}
 	case e.Admitted == nil || e.Pod == nil || e.Pod.Sockets == nil:
 		return []result.Fact{{Name: "mesh", Value: result.Unknown}}
 	}
-	return []result.Fact{{Name: "mesh", Value: "none (containers, annotations and sockets of the pods)"}}
+	return []result.Fact{{Name: "mesh", Value: "none", Evidence: "containers, annotations and sockets of the pods"}}
 }

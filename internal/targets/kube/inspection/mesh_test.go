@@ -9,7 +9,6 @@ import (
 
 	"github.com/knotmeter/knotmeter/internal/machine"
 	"github.com/knotmeter/knotmeter/internal/preflight"
-	"github.com/knotmeter/knotmeter/internal/result"
 )
 
 // admitted returns a pod from YAML, with the fields of a pod that a mesh's webhook or agent has changed.
@@ -85,8 +84,11 @@ metadata: {annotations: {ambient.istio.io/redirection: enabled}}
 			"kuma (container kuma-sidecar of the pods); sidecar; unknown"},
 	} {
 		facts := test.e.Facts()
-		got := result.FactOf(facts, "mesh") + "; " + result.FactOf(facts, "mesh.mode") + "; " +
-			result.FactOf(facts, "mesh.version")
+		shown := map[string]string{}
+		for _, f := range facts {
+			shown[f.Name] = f.String()
+		}
+		got := shown["mesh"] + "; " + shown["mesh.mode"] + "; " + shown["mesh.version"]
 		if got != test.want {
 			t.Errorf("%s: %q, not %q", name, got, test.want)
 		}

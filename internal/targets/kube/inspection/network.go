@@ -142,16 +142,16 @@ func (e Evidence) acrossNodes(name string, meaning func(map[string]string) strin
 	return strings.Join(list, " | ")
 }
 
-// encapsulation returns how pods' packets cross the network of the nodes, with the evidence: from the configuration of
-// the plugin, else from annotations of the nodes, else from the plugin's design, else from devices. All of these
-// concern only the default network.
+// encapsulation returns the tunnel in which pods' packets cross the network of the nodes or none, with the evidence in
+// parentheses: from the configuration of the plugin, else from annotations of the nodes, else from the plugin's design,
+// else from devices. All of these concern only the default network.
 func (e Evidence) encapsulation() string {
 	if e.usesOtherNetwork() {
 		return result.Unknown
 	}
 	calico := ""
 	if e.Config["kube-system/calico-config"]["calico_backend"] == "vxlan" {
-		calico = "vxlan" + alwaysOrBetweenSubnets + " (config map calico-config)"
+		calico = "vxlan" + maybeCrossSubnet + " (config map calico-config)"
 	}
 	return cmp.Or(e.acrossNodes(CiliumMap, ciliumTunnel), e.poolTunnel(), e.flannelBackend(), e.antreaTunnel(),
 		e.routerTunnel(), e.annotatedTunnel(), calico, e.fixedTunnel(), e.byDevice(tunnelDevices), result.Unknown)
@@ -160,9 +160,12 @@ func (e Evidence) encapsulation() string {
 // usesOtherNetwork reports whether the pods' traffic takes another network than the cluster's.
 func (e Evidence) usesOtherNetwork() bool { return e.Network != "" || e.DefaultNetwork != "" }
 
-// alwaysOrBetweenSubnets is the suffix of Calico's tunnels if their mode is unknown because Calico's pools, which hold
-// it, cannot be read.
-const alwaysOrBetweenSubnets = ", always or between subnets"
+// Suffixes of tunnels that packets within a subnet do not take, and of Calico's whose mode is unknown because its pools,
+// which hold it, cannot be read.
+const (
+	crossSubnet      = "-cross-subnet"
+	maybeCrossSubnet = "-maybe-cross-subnet"
+)
 
 // tunnelDevices maps prefixes of device names to tunnels. tunl0 counts only with an address, because some kernels have
 // an unused one. Weave always has the bridge weave, but vxlan-6784 only if it uses VXLAN.
@@ -170,13 +173,13 @@ var tunnelDevices = map[string]string{
 	"flannel.":        "vxlan",
 	"cilium_vxlan":    "vxlan",
 	"cilium_geneve":   "geneve",
-	"vxlan.calico":    "vxlan" + alwaysOrBetweenSubnets,
-	"vxlan-v6.calico": "vxlan" + alwaysOrBetweenSubnets,
+	"vxlan.calico":    "vxlan" + maybeCrossSubnet,
+	"vxlan-v6.calico": "vxlan" + maybeCrossSubnet,
 	"genev_sys":       "geneve",
 	"vxlan_sys":       "vxlan",
 	"vxlan-6784":      "vxlan",
 	"antrea-tun":      "tunnel",
-	"tunl0":           "ipip" + alwaysOrBetweenSubnets,
+	"tunl0":           "ipip" + maybeCrossSubnet,
 }
 
 // chained reports whether Cilium only adds features to another plugin that carries the packets.
@@ -192,7 +195,7 @@ func ciliumTunnel(c map[string]string) string {
 	case chained(c):
 		return ""
 	case mode == "native" || c["tunnel"] == "disabled":
-		return "none, native routing" + from
+		return "none" + from
 	case slices.Contains([]string{"vxlan", "geneve"}, protocol):
 		return protocol + from
 	case slices.Contains([]string{"vxlan", "geneve"}, c["tunnel"]):
@@ -230,13 +233,13 @@ func (e Evidence) poolTunnel() string {
 	}
 	var list []string
 	for _, p := range e.pools() {
-		mode := "none, routes"
+		mode := "none"
 		for name, when := range map[string]string{"ipip": p.Spec.IPIPMode, "vxlan": p.Spec.VXLANMode} {
 			switch poolMode(when) {
 			case "Always":
 				mode = name
 			case "CrossSubnet":
-				mode = name + " between subnets, routes within one"
+				mode = name + crossSubnet
 			}
 		}
 		if !slices.Contains(list, mode) {
@@ -285,9 +288,9 @@ func (e Evidence) antreaTunnel() string {
 	case !ok || !plainSetting.MatchString(tunnel):
 		return ""
 	case encap == "noencap":
-		return "none, routes (config map antrea-config)"
+		return "none (config map antrea-config)"
 	case encap == "hybrid":
-		return tunnel + " between subnets, routes within one" + from
+		return tunnel + crossSubnet + from
 	case encap == "" || encap == "encap":
 		return tunnel + from
 	}
@@ -342,13 +345,13 @@ func (e Evidence) routerTunnel() string {
 	case !e.routerCarriesPackets():
 		return ""
 	case overlay != "true":
-		return "none, routes" + from
+		return "none" + from
 	case !slices.Contains([]string{"ipip", "fou"}, how):
 		return ""
 	case kind == "full":
 		return how + from
 	case kind == "subnet":
-		return how + " between subnets, routes within one" + from
+		return how + crossSubnet + from
 	}
 	return ""
 }
@@ -357,14 +360,20 @@ func (e Evidence) routerTunnel() string {
 func (e Evidence) annotatedTunnel() string {
 	const from = " (annotation of the nodes)"
 	if backends, _ := e.flannelAnnotations(); len(backends) > 0 {
-		return "flannel " + strings.Join(backends, " | ") + from
+		var tunnels []string
+		for _, b := range backends {
+			tunnels = append(tunnels, backendTunnel(b, false))
+		}
+		slices.Sort(tunnels)
+		return strings.Join(slices.Compact(tunnels), " | ") + " (backend " + strings.Join(backends, " | ") +
+			" of flannel, annotation of the nodes)"
 	}
 	for _, n := range e.Nodes {
 		switch {
 		case n.Annotations["projectcalico.org/IPv4IPIPTunnelAddr"] != "":
-			return "ipip" + alwaysOrBetweenSubnets + from
+			return "ipip" + maybeCrossSubnet + from
 		case n.Annotations["projectcalico.org/IPv4VXLANTunnelAddr"] != "":
-			return "vxlan" + alwaysOrBetweenSubnets + from
+			return "vxlan" + maybeCrossSubnet + from
 		}
 	}
 	return ""
@@ -372,8 +381,8 @@ func (e Evidence) annotatedTunnel() string {
 
 // fixedTunnels lists plugins that support only one encapsulation.
 var fixedTunnels = [][2]string{
-	{"kindnet", "none, routes (kindnet has nothing else)"},
-	{"amazon-vpc", "none, addresses of the VPC (amazon-vpc has nothing else)"},
+	{"kindnet", "none (kindnet has nothing else)"},
+	{"amazon-vpc", "none (amazon-vpc has nothing else: pods have addresses of the VPC)"},
 }
 
 // fixedTunnel returns the encapsulation of a plugin that supports only one.
@@ -443,7 +452,7 @@ func ciliumEncryption(c map[string]string) string {
 	}
 	switch {
 	case c["enable-wireguard"] == "true":
-		return "wireguard" + scope + from
+		return "wireguard (config map cilium-config" + scope + ")"
 	case c["enable-ipsec"] == "true":
 		return "ipsec" + from
 	case c["enable-ztunnel"] == "true":
@@ -644,10 +653,9 @@ func (e Evidence) tunnelMTU() string {
 		return "" // nodes differ
 	}
 	tunnel, _, _ := strings.Cut(encapsulation, " (")
-	tunnel = strings.TrimPrefix(tunnel, "flannel ")
 	overhead, layers := overheads[tunnel], tunnel
 	encryption, _, _ = strings.Cut(encryption, " (")
-	switch encryption, _, _ = strings.Cut(encryption, ","); encryption {
+	switch encryption {
 	case "none":
 	case "wireguard":
 		layers = "wireguard"
@@ -669,7 +677,7 @@ func (e Evidence) tunnelMTU() string {
 	if e.Pod.MTU+overhead > link.MTU {
 		verdict = "does not fit"
 	}
-	return fmt.Sprintf("%s: pods %d, %s %d, nodes %d", verdict, e.Pod.MTU, layers, overhead, link.MTU)
+	return fmt.Sprintf("%s (pods %d, %s %d, nodes %d)", verdict, e.Pod.MTU, layers, overhead, link.MTU)
 }
 
 // nodeLink returns the device with the node's address, or a zero Interface if it is unknown. The MTU in the report

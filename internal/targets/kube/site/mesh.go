@@ -94,7 +94,7 @@ func (w *Connection) meshFacts() []result.Fact {
 	if !enrolled && w.mesh.Intercepted != inspection.Yes {
 		return nil
 	}
-	return []result.Fact{{Name: result.MeshIntercepted, Value: w.mesh.String()}}
+	return []result.Fact{{Name: result.MeshIntercepted, Value: string(w.mesh.Intercepted), Evidence: w.mesh.Evidence}}
 }
 
 // Warnings returns what a reader of results on the path should know.
