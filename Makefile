@@ -12,7 +12,8 @@ endif
 .PHONY: build agents install dist dist-test toolchain-test demo quick test check race stress accuracy lint cross deps \
 	debian-test e2e e2e-target e2e-flannel e2e-multus e2e-calico e2e-cilium e2e-in-turn e2e-faults e2e-app e2e-smoke \
 	e2e-volumes e2e-cnis e2e-turn studies soak programs cluster bench bench-report bench-api bench-cluster gallery aa aa-cluster \
-	power power-latency power-cluster explain-accuracy clean
+	power power-latency power-cluster explain-accuracy \
+	explain-accuracy-cluster clean
 .DEFAULT_GOAL := build
 
 build:
@@ -227,9 +228,13 @@ power-cluster: cluster
 	$(ON) -nodes 4 -rates 1gbit,1gbit,950mbit,950mbit -- \
 		sh -c 'KUBECONFIG=$$KNOTMETER_E2E_KUBECONFIG exec $(RATES)'
 
-# How often explain names the right cause: docs/evidence/explain-accuracy.md. It too goes on where it was.
+# How often explain names the right cause: docs/evidence/explain-accuracy.md, in the lab and on pairs of clusters. Both
+# go on where they were; MINUTES limits a piece, and N is the number of experiments, or of verdicts on clusters.
+CAUSES = $(GO) run ./bench causes -binary $(BIN) $(if $(N),-n $(N)) $(if $(MINUTES),-minutes $(MINUTES))
 explain-accuracy: build
-	$(GO) run ./bench causes -binary $(BIN) $(if $(N),-n $(N))
+	$(CAUSES)
+explain-accuracy-cluster: cluster
+	$(CAUSES) -cluster
 
 clean:
 	rm -rf bin

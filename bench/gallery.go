@@ -91,7 +91,7 @@ func (g gallery) measure(ctx context.Context, wanted []string) (err error) {
 	if len(left) == 0 {
 		return nil
 	}
-	kubeconfigs, end, err := g.clusters(ctx)
+	kubeconfigs, end, err := g.clusters(ctx, products)
 	defer func() { err = errors.Join(err, end()) }()
 	if err != nil {
 		return err
@@ -139,9 +139,11 @@ func (g gallery) run(ctx context.Context, name string, kubeconfigs []string) err
 	return nil
 }
 
-// clusters starts a cluster for each product, and returns their kubeconfigs. end, which is never nil, ends those that
+// clusters starts a cluster for each network, and returns their kubeconfigs. end, which is never nil, ends those that
 // were started.
-func (g gallery) clusters(ctx context.Context) (kubeconfigs []string, end func() error, err error) {
+func (g gallery) clusters(ctx context.Context, networks [][]string) (
+	kubeconfigs []string, end func() error, err error,
+) {
 	restore, err := raiseInotifyLimit()
 	if err != nil {
 		return nil, restore, err
@@ -157,7 +159,7 @@ func (g gallery) clusters(ctx context.Context) (kubeconfigs []string, end func()
 	if err := makeBackgroundCgroup(); err != nil {
 		return nil, end, err
 	}
-	for id, network := range products {
+	for id, network := range networks {
 		started++
 		flags := append([]string{"-pod-cpus", measuredCPU, "-network"}, network...)
 		if err := g.runCluster(ctx, id, "up", flags...); err != nil {

@@ -153,6 +153,18 @@ func (e evidence) fact(name string) (worse, better string, ok bool) {
 	return worse, better, len(e.pairs) > 0
 }
 
+// worseFact returns a fact that the runs of the worse target alone have; "" if they differ in it.
+func (e evidence) worseFact(name string) (value string) {
+	for i, p := range e.pairs {
+		if v := p.worse.Fact(name); i == 0 {
+			value = v
+		} else if v != value {
+			return ""
+		}
+	}
+	return value
+}
+
 // targetFact returns a fact of both targets; ok is false if it is unknown on one.
 func (e evidence) targetFact(name string) (worse, better string, ok bool) {
 	worse, better = result.FactOf(e.facts[e.worse], name), result.FactOf(e.facts[e.better], name)

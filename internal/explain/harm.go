@@ -21,7 +21,7 @@ func layersCost(least float64, layers ...string) func(evidence) []string {
 		if e.cost == "" || e.hasIdleCPU() {
 			return nil
 		}
-		whole, ok := e.totalCost()
+		whole, ok := e.kernelCost()
 		if !ok || whole.state(1, leastCost*whole.better) != Supported {
 			return nil
 		}
@@ -33,7 +33,7 @@ func layersCost(least float64, layers ...string) func(evidence) []string {
 			_, ok = sampledCPUTime(r, e.cost)
 			return sum, ok
 		})
-		if !ok || d.state(1, least*whole.estimate) != Supported {
+		if !ok || d.lo <= 0 || d.estimate < least*whole.estimate {
 			return nil
 		}
 		return []string{"CPU time of " + d.subject + " " + d.change()}
@@ -52,29 +52,32 @@ func anyOf(judges ...func(evidence) finding) func(evidence) []string {
 	}
 }
 
-// encryptionCosts looks for the work of ciphers, in the kernel or in a program.
+// encryptionCosts looks for the work of ciphers, in the kernel or in a program that encrypts.
 func encryptionCosts(e evidence) []string {
-	shown := layersCost(leastLayer, "crypto")(e)
-	if len(shown) == 0 {
-		shown = anyOf(judgePrograms)(e)
+	worse, _, _ := e.property("encryption")
+	how := e.worseFact("wireguard")
+	look := layersCost(leastLayer, "crypto")
+	if worse == "tls" || how != "" && how != "kernel" {
+		look = anyOf(judgePrograms, judgeLayer(inUserSpace, leastLayer))
 	}
+	shown := look(e)
 	if d, ok := e.metricDifference(metric.CPUBusiest); ok && len(shown) > 0 && d.worse >= fullCPU {
 		shown = append(shown, "one CPU is full, so that more flows may carry more")
 	}
 	return shown
 }
 
-// tunnelLayers lists the layers in which tunnels work.
+// tunnelLayers lists the layers in which tunnels work. Packets in a tunnel pass IP twice.
 var tunnelLayers = map[string][]string{
-	"vxlan": {"vxlan"}, "geneve": {"vxlan"}, "fou": {"vxlan", "ipip"}, "ipip": {"ipip"}, "wireguard": {"crypto"},
-	"ipsec": {"crypto"},
+	"vxlan": {"vxlan", "udp", "ip"}, "geneve": {"vxlan", "udp", "ip"}, "fou": {"vxlan", "udp", "ipip", "ip"},
+	"ipip": {"ipip", "ip"}, "wireguard": {"crypto"}, "ipsec": {"crypto"},
 }
 
 // encapsulationCosts looks for the work of the worse target's tunnel.
 func encapsulationCosts(e evidence) []string {
 	worse, _, _ := e.property("encapsulation")
 	layers := tunnelLayers[worse]
-	if how, _, _ := e.fact("ipip"); worse == "ipip" && how == "eBPF" {
+	if how := e.worseFact("ipip"); worse == "ipip" && how == "eBPF" {
 		layers = []string{"ebpf"}
 	}
 	if layers == nil {

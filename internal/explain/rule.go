@@ -108,7 +108,7 @@ var rules = []rule{
 		harm:   anyOf(judgeFragments, judgeRetransmissions),
 		remedy: "lower the MTU of the pods by what the tunnel adds", source: "RFC 7348 section 4.3"},
 	{name: "proxy", cause: "proxies that packets go through", kind: setting, judge: judgeProxy,
-		harm:   anyOf(judgePrograms, judgeLayer("user", leastLayer)),
+		harm:   anyOf(judgePrograms, judgeLayer(inUserSpace, leastLayer)),
 		remedy: "compare with encryption in the kernel (WireGuard, IPsec), which has no proxies on the path",
 		source: "facts of the targets"},
 	{name: "encryption", cause: "encryption", kind: setting, judge: judgeProperty("encryption"),
@@ -417,7 +417,7 @@ func judgeLayer(name string, least float64) func(evidence) finding {
 		if e.cost == "" {
 			return unobservable(missingSamplesReason(e))
 		}
-		whole, ok := e.totalCost()
+		whole, ok := e.kernelCost()
 		i := slices.IndexFunc(e.layers, func(d difference) bool { return d.subject == name })
 		if !ok || i < 0 || whole.estimate <= 0 || e.layers[i].estimate < least*whole.estimate || e.hasIdleCPU() {
 			return finding{state: Contradicted, evidence: []string{"little of what takes more CPU time is " + name}}

@@ -13,13 +13,14 @@ import (
 )
 
 // A Document is the JSON of knotmeter/comparison/v1: a comparison with its warnings in words, and with the published
-// figures and causes, if any.
+// figures and causes, if any, and the identifier of the rules that judge causes.
 type Document struct {
 	compare.Comparison
 	Comparisons []DocumentRow         `json:"comparisons"`
 	Warnings    []DocumentWarning     `json:"warnings"`
 	Reference   []publication         `json:"reference,omitempty"`
 	Causes      []explain.Explanation `json:"causes,omitempty"`
+	Rules       string                `json:"rules"`
 }
 
 // A DocumentRow is a row with its warnings in words, and with the delta of its comparison, so that readers of single
@@ -62,7 +63,7 @@ func writeJSON(w io.Writer, in Input) error {
 	rows := c.Comparisons
 	c.Comparisons = nil
 	d := newDocument(c)
-	d.Reference, d.Causes = publications(in), in.Causes
+	d.Reference, d.Causes, d.Rules = publications(in), in.Causes, explain.Rules
 	text, err := json.MarshalIndent(d, "", "  ")
 	if err != nil {
 		return fmt.Errorf("encode the comparison as JSON: %w", err)
