@@ -248,9 +248,9 @@ const (
 	clusterCausesLog = "bench/rates/causes-cluster.ndjson"
 )
 
-// benchCauses measures how often explain names the right cause first, and how often it names one where there is none: by
-// experiments in the lab with known faults, decoys and A/A, or on pairs of clusters with real networks. Like rates, it
-// keeps a log and continues after an interruption.
+// benchCauses measures how often explain names the right cause first, and how often it names one where there is none:
+// by experiments in the lab with known faults, decoys and A/A, or on pairs of clusters with real networks. Like rates,
+// it keeps a log and continues after an interruption.
 func benchCauses(ctx context.Context, args []string) (err error) {
 	var s causesStudy
 	set := flag.NewFlagSet("causes", flag.ContinueOnError)

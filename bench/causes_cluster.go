@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -103,13 +104,10 @@ func (v clusterVerdict) hasOneOf(rules []string) bool {
 	return slices.ContainsFunc(v.Causes, func(c string) bool { return slices.Contains(rules, c) })
 }
 
-// measureClusters measures pairs that the log lacks of the present rules, until there are n verdicts. The unit is a pair
-// with its two clusters: after an interruption its cases are measured anew.
+// measureClusters measures pairs that the log lacks of the present rules, until there are n verdicts. The unit is a
+// pair with its two clusters: after an interruption its cases are measured anew.
 func (s *causesStudy) measureClusters(ctx context.Context) error {
-	n := uint64(70)
-	if s.n > 0 {
-		n = s.n
-	}
+	n := cmp.Or(s.n, 70)
 	for round := 1; ; round++ {
 		for _, p := range clusterPairs {
 			present := uint64(countIf(s.verdicts, func(v clusterVerdict) bool { return v.Rules == explain.Rules }))

@@ -18,8 +18,8 @@ const causesHead = `# How often the right cause comes first
 Experiments whose right answer is known: the two targets differ in a fault that was put into one of them, in a decoy, a
 setting that does nothing there, or in nothing (A/A). In the lab both are ` + "`lab:native`" + ` (for a quota
 ` + "`local:`" + `) with an option more for one, of random strength: eight blocks, runs of 200 ms, and the trials of
-` + "`--explain`" + `. On clusters they are real networks side by side on one machine: eleven blocks, runs of 300 ms with
-` + "`--profile`" + `. Nothing was tuned to held-out faults, decoys and pairs.
+` + "`--explain`" + `. On clusters they are real networks side by side on one machine: eleven blocks, runs of 300 ms
+with ` + "`--profile`" + `. Nothing was tuned to held-out faults, decoys and pairs.
 
 A cause is right if its rule is one that names the fault. Only experiments by one set of rules are counted together;
 these are by the rules %s. Intervals are exact (Clopper and Pearson) at 95 %%.
@@ -27,9 +27,9 @@ these are by the rules %s. Intervals are exact (Clopper and Pearson) at 95 %%.
     make explain-accuracy MINUTES=40
     make explain-accuracy-cluster MINUTES=40
 
-The commands go on where they were, and begin nothing after so many minutes. On clusters a pair takes about five minutes,
-and the networks must have been compiled (` + "`make gallery`" + ` compiles them too). bench/rates/causes.ndjson and
-causes-cluster.ndjson have each experiment.
+The commands go on where they were, and begin nothing after so many minutes. On clusters a pair takes about five
+minutes, and the networks must have been compiled (` + "`make gallery`" + ` compiles them too).
+bench/rates/causes.ndjson and causes-cluster.ndjson have each experiment.
 `
 
 // causesPage returns the page about the experiments of both logs by the present rules, in Markdown.
@@ -200,7 +200,8 @@ func clusterTable(b *bytes.Buffer, all []clusterVerdict) {
 	for _, held := range []bool{false, true} {
 		these := keep(known, func(v clusterVerdict) bool { return v.HeldOut == held && len(v.Wanted) > 0 })
 		kind := map[bool]string{false: "known pairs", true: "held-out pairs"}[held]
-		s.row("right cause first, "+kind+", where the difference has a name", countIf(these, clusterVerdict.right), len(these))
+		s.row("right cause first, "+kind+", where the difference has a name",
+			countIf(these, clusterVerdict.right), len(these))
 		s.row("right cause named, likewise",
 			countIf(these, func(v clusterVerdict) bool { return v.hasOneOf(v.Wanted) }), len(these))
 	}

@@ -37,7 +37,8 @@ func TestCausesPage(t *testing.T) {
 		harmed("HAProxy", true, "proxy"),
 		harmed("rules next to a better congestion control", true, "congestion-control", "packet-filter"),
 		harmed("offloads off, small requests", false, "offloads"),
-		{Fault: "IPsec", Wanted: []string{"encryption"}, HeldOut: true, Missing: true, Reason: "no ESP", Rules: explain.Rules},
+		{Fault: "IPsec", Wanted: []string{"encryption"}, HeldOut: true, Missing: true, Reason: "no ESP",
+			Rules: explain.Rules},
 		{Fault: noFault, Version: "v1", Rules: explain.Rules},
 		{Fault: noFault, Version: "v1", Rules: explain.Rules, Decided: true, Causes: []string{"steal"}},
 	}, []clusterVerdict{
@@ -87,7 +88,8 @@ func TestTrials(t *testing.T) {
 func TestTrialRead(t *testing.T) {
 	x := faultExperiment{Args: []string{"--case", requestCase}}
 	rules := `"rules":"` + explain.Rules + `",`
-	err := x.readOutcome([]byte(`{` + rules + `"comparisons":[{"role":"primary","case":"` + requestCase + `","verdict":"different","direction":"worse"}],
+	err := x.readOutcome([]byte(`{` + rules + `"comparisons":[{"role":"primary","case":"` + requestCase + `",
+		"verdict":"different","direction":"worse"}],
 		"causes":[{"case":"` + requestCase + `",
 		"causes":[{"rule":"a","state":"supported"},{"rule":"b","state":"contradicted"}]},
 		{"case":"node-node/tcp-rr","causes":[{"rule":"c","state":"supported"}]}]}`))
@@ -101,14 +103,15 @@ func TestTrialRead(t *testing.T) {
 		t.Error("a program with other rules is counted")
 	}
 	x = faultExperiment{}
-	err = x.readOutcome([]byte(`{` + rules + `"comparisons":[{"role":"exploratory"}],"not_measured":[{"reason":"no ESP"}]}`))
+	err = x.readOutcome([]byte(`{` + rules + `"comparisons":[{"role":"exploratory"}],
+		"not_measured":[{"reason":"no ESP"}]}`))
 	if err != nil || x.firstCause() != "not measured" || x.Reason != "no ESP" {
 		t.Errorf("%+v, %v", x, err)
 	}
 }
 
-// TestClusterPairs checks the verdicts that are read of a pair: which side is worse decides about the right cause, and on
-// one node no tunnel is right.
+// TestClusterPairs checks the verdicts that are read of a pair: which side is worse decides about the right cause, and
+// on one node no tunnel is right.
 func TestClusterPairs(t *testing.T) {
 	p := clusterPairs[0]
 	list, err := p.read([]byte(`{"rules":"` + explain.Rules + `","comparisons":[

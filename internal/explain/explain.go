@@ -143,8 +143,8 @@ func explain(e evidence) Explanation {
 }
 
 // profileHint tells how to see the layers of the kernel on a cluster.
-const profileHint = "Measured with --profile, the layers of the kernel would show where CPU time goes: packet filter, " +
-	"routes, eBPF programs."
+const profileHint = "Measured with --profile, the layers of the kernel would show where CPU time goes: " +
+	"packet filter, routes, eBPF programs."
 
 // unsampledPods reports whether the kernel was not sampled because the pods of a cluster have no privileges.
 func (e evidence) unsampledPods() bool {

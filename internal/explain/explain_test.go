@@ -221,8 +221,8 @@ func TestRules(t *testing.T) {
 var settings = []string{"confidential-vm", "cpu-model", "one-cpu", "mtu-too-large", "proxy", "encryption",
 	"encapsulation", "offloads", "smaller-segments", "congestion-control", "legacy-routing"}
 
-// TestHarm checks that a setting that differs is a cause only together with a measurement that shows its effect, and not
-// if CPU time that costs more limits nothing.
+// TestHarm checks that a setting that differs is a cause only together with a measurement that shows its effect, and
+// not if CPU time that costs more limits nothing.
 func TestHarm(t *testing.T) {
 	layer := func(name string) string { return metric.OfLayer(metric.CPUPerGB, name) }
 	base := map[string]float64{metric.Throughput: 10e9, metric.CPUBusiest: 0.97, metric.CPUAgents: 1.8, metric.MSS: 8948,

@@ -93,8 +93,8 @@ func (e evidence) totalCost() (difference, bool) {
 	})
 }
 
-// kernelCost returns the difference in the sampled CPU time of the kernel. Layers of the path are compared with it: user
-// space of the agents takes some time per second, so that it grows with each byte of a slower transfer.
+// kernelCost returns the difference in the sampled CPU time of the kernel. Layers of the path are compared with it:
+// user space of the agents takes some time per second, so that it grows with each byte of a slower transfer.
 func (e evidence) kernelCost() (difference, bool) {
 	return e.pairedDifference("CPU time of the kernel", unit.Second, func(r *result.Run) (float64, bool) {
 		sum, ok := sampledCPUTime(r, e.cost)

@@ -12,8 +12,8 @@ import (
 // judging lists the files whose code decides what is supported.
 var judging = []string{"confirm.go", "count.go", "datapath.go", "evidence.go", "harm.go", "layers.go", "rule.go"}
 
-// TestRulesDigest checks that the identifier of the rules is that of the code, so that no rule changes unnoticed between
-// the experiments of docs/evidence/explain-accuracy.md.
+// TestRulesDigest checks that the identifier of the rules is that of the code, so that no rule changes unnoticed
+// between the experiments of docs/evidence/explain-accuracy.md.
 func TestRulesDigest(t *testing.T) {
 	digest := sha256.New()
 	for _, name := range judging {

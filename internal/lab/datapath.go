@@ -41,8 +41,8 @@ type Wire struct {
 	Layers, Layers6 []string
 	// Sealed: what is within Layers is encrypted, so that the path's own packets must not be readable.
 	Sealed bool
-	// Encapsulation and Encryption name what the datapath does with the path's packets, such as vxlan and wireguard; empty:
-	// nothing. What is within an encryption cannot be captured.
+	// Encapsulation and Encryption name what the datapath does with the path's packets, such as vxlan and wireguard;
+	// empty: nothing. What is within an encryption cannot be captured.
 	Encapsulation, Encryption string
 	// Proxied: proxies carry the path's TCP connections, so that the server sees the address of a proxy, and nothing else.
 	Proxied bool

@@ -16,7 +16,8 @@ import (
 func causesOf(in Input) []explain.Explanation {
 	r := in.Comparison.Primary()[0]
 	return []explain.Explanation{{Case: r.Case, Metric: r.Metric, Target: r.Target, Baseline: r.Baseline,
-		Worse: r.Target, Better: r.Baseline, Sentence: reporttest.VXLAN + " has more CPU time on the path.", Causes: []explain.Cause{
+		Worse: r.Target, Better: r.Baseline, Sentence: reporttest.VXLAN + " has more CPU time on the path.",
+		Causes: []explain.Cause{
 			{Rule: "cpu-layers", Cause: "more CPU time on the path", State: explain.Supported,
 				Evidence: []string{"CPU time per operation +20 µs [18, 22]: vxlan +5.0 µs", "vxlan +5.0 µs [4.1, 5.9]"},
 				Share:    &explain.Share{Estimate: 0.9, CI: compare.Interval{Lo: 0.8, Hi: 1}}, Remedy: "fewer hops"},
@@ -59,7 +60,8 @@ func TestCausesEverywhere(t *testing.T) {
 		case "html":
 			wants = []string{`id="why"`, "more CPU time on the path", "90.0 % [80.0 %, 100 %] of the difference", "fewer hops",
 				"2 candidates without support", "are smaller packets",
-				"another congestion control</b>: differs, effect not shown", "measures it (congestion=reno)", " has more CPU time on the path."}
+				"another congestion control</b>: differs, effect not shown", "measures it (congestion=reno)",
+				" has more CPU time on the path."}
 		case "json":
 			wants = []string{`"causes"`, `"state": "not observable"`, `"factor": "mss=1410"`}
 		}

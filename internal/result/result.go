@@ -75,8 +75,8 @@ func (v Value) Usable() bool {
 }
 
 // A Fact describes a target or a run without being a measurement: a kernel version, an MTU, the CPU of a thread. Names
-// are lower-case words joined by dots and dashes. A value that follows from evidence, such as the encapsulation vxlan, is
-// a word that can be compared; the evidence is next to it.
+// are lower-case words joined by dots and dashes. A value that follows from evidence, such as the encapsulation vxlan,
+// is a word that can be compared; the evidence is next to it.
 type Fact struct {
 	Name     string `json:"name"`
 	Value    string `json:"value"`

@@ -112,10 +112,11 @@ func TestNetworkFacts(t *testing.T) {
 				"kube-flannel/kube-flannel-cfg": {"net-conf.json": `{"Network":"10.244.0.0/16","Backend":{"Type":"host-gw"}}`},
 				"kube-system/kube-proxy":        {"config.conf": "kind: KubeProxyConfiguration\nmode: ipvs\n"},
 			},
-		}, "flannel; none (backend host-gw of flannel, config map kube-flannel/kube-flannel-cfg); none (backend of flannel); ipvs (config " +
-			"map kube-proxy)"},
+		}, "flannel; none (backend host-gw of flannel, config map kube-flannel/kube-flannel-cfg); " +
+			"none (backend of flannel); ipvs (config map kube-proxy)"},
 		{"flannel in k3s", Evidence{Nodes: []corev1.Node{annotated("flannel.alpha.coreos.com/backend-type", "vxlan")}},
-			"flannel (annotation of the nodes); vxlan (backend vxlan of flannel, annotation of the nodes); none (backend of flannel); unknown"},
+			"flannel (annotation of the nodes); vxlan (backend vxlan of flannel, annotation of the nodes); " +
+				"none (backend of flannel); unknown"},
 		{"calico", Evidence{
 			DaemonSets: []appsv1.DaemonSet{daemonSet("docker.io/calico/node:v3.31.0"), daemonSet("k8s/kube-proxy:v1")},
 			Nodes:      []corev1.Node{annotated("projectcalico.org/IPv4IPIPTunnelAddr", "10.244.0.1")},
@@ -295,7 +296,8 @@ func TestFlannel(t *testing.T) {
 			"flannel" + onNodes + "; none" + backed("host-gw", inMap) + "; none (backend of flannel)"},
 		{"only nodes may be seen", Evidence{Nodes: on("host-gw"), Node: devices("eth0", "cni0")}, "flannel" + onNodes +
 			"; none" + backed("host-gw", onNodes) + "; none (backend of flannel)"},
-		{"only config maps may be seen", Evidence{Config: flannelMap("udp")}, "flannel" + inMap + "; udp" + backed("udp", inMap) +
+		{"only config maps may be seen", Evidence{Config: flannelMap("udp")}, "flannel" + inMap + "; udp" +
+			backed("udp", inMap) +
 			"; none (backend of flannel)"},
 		{"only devices may be seen", Evidence{Node: devices("eth0", "flannel.1", "cni0")},
 			"flannel (devices flannel.1 and cni0 of the node); vxlan (device flannel.1 of the node); unknown"},
@@ -311,12 +313,13 @@ func TestFlannel(t *testing.T) {
 		{"a config map that is not yet in force", Evidence{Nodes: on("vxlan", "vxlan"), Config: flannelMap("wireguard")},
 			"flannel" + onNodes + "; vxlan" + backed("vxlan", onNodes) + "; none (backend of flannel)"},
 		{"on the way from one to the other", Evidence{Nodes: on("wireguard", "vxlan"), Config: flannelMap("wireguard")},
-			"flannel" + onNodes + "; vxlan | wireguard" + backed("vxlan | wireguard", onNodes) + "; none | wireguard (backend of flannel)"},
+			"flannel" + onNodes + "; vxlan | wireguard" + backed("vxlan | wireguard", onNodes) +
+				"; none | wireguard (backend of flannel)"},
 		{"a config map of a flannel that is gone", Evidence{Nodes: []corev1.Node{node("a z t")}, Config: flannelMap("vxlan"),
 			Node: devices("eth0")},
 			"unknown; unknown; unknown"},
-		{"on one node only", Evidence{Nodes: append(on("vxlan"), node("a z t"))}, "unknown; vxlan" + backed("vxlan", onNodes) +
-			"; unknown"},
+		{"on one node only", Evidence{Nodes: append(on("vxlan"), node("a z t"))}, "unknown; vxlan" +
+			backed("vxlan", onNodes) + "; unknown"},
 		{"an unknown backend", Evidence{Nodes: on("tencent-vpc")}, "flannel" + onNodes + "; none" +
 			backed("tencent-vpc", onNodes) + "; unknown"},
 		{"a backend that is no name", Evidence{Nodes: on("a key: secret!")}, "unknown; unknown; unknown"},

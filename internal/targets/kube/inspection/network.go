@@ -160,8 +160,8 @@ func (e Evidence) encapsulation() string {
 // usesOtherNetwork reports whether the pods' traffic takes another network than the cluster's.
 func (e Evidence) usesOtherNetwork() bool { return e.Network != "" || e.DefaultNetwork != "" }
 
-// Suffixes of tunnels that packets within a subnet do not take, and of Calico's whose mode is unknown because its pools,
-// which hold it, cannot be read.
+// Suffixes of tunnels that packets within a subnet do not take, and of Calico's whose mode is unknown because its
+// pools, which hold it, cannot be read.
 const (
 	crossSubnet      = "-cross-subnet"
 	maybeCrossSubnet = "-maybe-cross-subnet"
