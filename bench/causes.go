@@ -103,7 +103,7 @@ var heldOutFaults = []fault{
 		harmed: fixed("lab:vxlan+wireguard?"), rules: []string{"encryption"}},
 	{name: "rules, connections to a Service", path: serviceCase, shown: byLayers,
 		harmed: withOption("rules=%d", 1000, 8000), rules: []string{"packet-filter"}},
-	{name: "rate limit, connections", path: connectCase, shown: byCounters, harmed: withOption("rate=%dkbit/s", 500, 4000),
+	{name: "rate limit, connections", path: connectCase, shown: byCounters, harmed: withOption("rate=%dMbit/s", 1, 4),
 		rules: []string{"rate-limit", "queue-drops"}},
 	{name: "loss, connections", path: connectCase, shown: byCounters, rules: []string{"connection-retries", "waiting"},
 		harmed: func(r *rand.Rand) string { return fmt.Sprintf("lab:native?loss=%.2f%%", logUniform(r, 2, 10)) }},

@@ -16,16 +16,10 @@ import (
 	"github.com/knotmeter/knotmeter/internal/explain"
 )
 
-// A setup is a network of the test cluster: flags of `cluster up` after -network, and options of the target.
-type setup struct {
-	flags   []string
-	options string
-}
-
 // A clusterPair is a pair of clusters, side by side on this machine, of which it is known how they differ.
 type clusterPair struct {
 	name string
-	a, b setup
+	a, b []string // networks of the test cluster: flags of `cluster up` after -network
 	// wantedA and wantedB are the rules that name the difference where a or b is the worse one; none in a pair without
 	// a difference, in which nothing must be supported.
 	wantedA, wantedB []string
@@ -33,8 +27,6 @@ type clusterPair struct {
 	forbidden []string
 	heldOut   bool // nothing was tuned to it
 }
-
-func onNetwork(flags ...string) setup { return setup{flags: flags} }
 
 // betweenNodes lists the cases in which packets between pods of two nodes are measured.
 var betweenNodes = []string{requestCase, streamCase, connectCase, "pod-svc/other/tcp-rr"}
@@ -51,30 +43,30 @@ var (
 )
 
 var clusterPairs = []clusterPair{
-	{name: "flannel, host-gw and VXLAN", a: onNetwork("flannel-host-gw"), b: onNetwork("flannel-vxlan"), wantedB: tunnel},
-	{name: "the same flannel twice", a: onNetwork("flannel-host-gw"), b: onNetwork("flannel-host-gw")},
-	{name: "flannel and eBPF of Cilium", a: onNetwork("flannel-host-gw"), b: onNetwork("cilium-native-kpr"),
+	{name: "flannel, host-gw and VXLAN", a: []string{"flannel-host-gw"}, b: []string{"flannel-vxlan"}, wantedB: tunnel},
+	{name: "the same flannel twice", a: []string{"flannel-host-gw"}, b: []string{"flannel-host-gw"}},
+	{name: "flannel and eBPF of Cilium", a: []string{"flannel-host-gw"}, b: []string{"cilium-native-kpr"},
 		wantedA: filters, wantedB: programs, forbidden: noTunnel},
-	{name: "calico, direct and VXLAN", a: onNetwork("calico-direct"), b: onNetwork("calico-vxlan"), wantedB: tunnel},
-	{name: "the same Cilium twice", a: onNetwork("cilium-native"), b: onNetwork("cilium-native")},
-	{name: "bare routes and kube-router", a: onNetwork("native"), b: onNetwork("kube-router"), wantedA: filters,
+	{name: "calico, direct and VXLAN", a: []string{"calico-direct"}, b: []string{"calico-vxlan"}, wantedB: tunnel},
+	{name: "the same Cilium twice", a: []string{"cilium-native"}, b: []string{"cilium-native"}},
+	{name: "bare routes and kube-router", a: []string{"native"}, b: []string{"kube-router"}, wantedA: filters,
 		wantedB: filters, forbidden: noTunnel},
-	{name: "slower links", a: onNetwork("flannel-host-gw"), b: onNetwork("flannel-host-gw", "-rates", "300mbit,300mbit"),
+	{name: "slower links", a: []string{"flannel-host-gw"}, b: []string{"flannel-host-gw", "-rates", "300mbit,300mbit"},
 		wantedB: []string{"rate-limit", "queue-drops", "waiting"}, forbidden: noTunnel},
-	{name: "decoy: zones", a: onNetwork("flannel-host-gw"), b: onNetwork("flannel-host-gw", "-zones", "a,b"),
+	{name: "decoy: zones", a: []string{"flannel-host-gw"}, b: []string{"flannel-host-gw", "-zones", "a,b"},
 		forbidden: noTunnel},
-	{name: "many Services", a: onNetwork("flannel-host-gw"), b: setup{[]string{"flannel-host-gw"}, "services=1000"},
-		wantedB: filters, forbidden: noTunnel},
-	{name: "bare routes and flannel", a: onNetwork("native"), b: onNetwork("flannel-host-gw"), wantedA: filters,
+	{name: "decoy: a third node", a: []string{"calico-direct"}, b: []string{"calico-direct", "-nodes", "3"},
+		forbidden: noTunnel},
+	{name: "bare routes and flannel", a: []string{"native"}, b: []string{"flannel-host-gw"}, wantedA: filters,
 		wantedB: filters, forbidden: noTunnel, heldOut: true},
-	{name: "Cilium, native and VXLAN", a: onNetwork("cilium-native"), b: onNetwork("cilium-vxlan"), wantedB: tunnel,
+	{name: "Cilium, native and VXLAN", a: []string{"cilium-native"}, b: []string{"cilium-vxlan"}, wantedB: tunnel,
 		heldOut: true},
-	{name: "calico and eBPF of Cilium", a: onNetwork("calico-direct"), b: onNetwork("cilium-native-kpr"), wantedA: filters,
+	{name: "calico and eBPF of Cilium", a: []string{"calico-direct"}, b: []string{"cilium-native-kpr"}, wantedA: filters,
 		wantedB: programs, forbidden: noTunnel, heldOut: true},
-	{name: "the same calico twice", a: onNetwork("calico-vxlan"), b: onNetwork("calico-vxlan"), heldOut: true},
-	{name: "decoy: two address families", a: onNetwork("flannel-host-gw"), b: onNetwork("flannel-host-gw", "-ip", "46"),
+	{name: "the same calico twice", a: []string{"calico-vxlan"}, b: []string{"calico-vxlan"}, heldOut: true},
+	{name: "decoy: two address families", a: []string{"flannel-host-gw"}, b: []string{"flannel-host-gw", "-ip", "46"},
 		forbidden: noTunnel, heldOut: true},
-	{name: "calico's policies and kube-router's", a: onNetwork("calico-direct"), b: onNetwork("kube-router"),
+	{name: "calico's policies and kube-router's", a: []string{"calico-direct"}, b: []string{"kube-router"},
 		wantedA: filters, wantedB: filters, forbidden: noTunnel, heldOut: true},
 }
 
@@ -149,7 +141,7 @@ func (s *causesStudy) measurePair(ctx context.Context, p clusterPair, round int)
 	}
 	defer os.RemoveAll(dir)
 	g := gallery{binary: s.binary, cluster: s.cluster, image: s.image}
-	kubeconfigs, end, err := g.clusters(ctx, [][]string{p.a.flags, p.b.flags})
+	kubeconfigs, end, err := g.clusters(ctx, [][]string{p.a, p.b})
 	defer func() { err = errors.Join(err, end()) }()
 	if err != nil {
 		return nil, err
@@ -157,9 +149,8 @@ func (s *causesStudy) measurePair(ctx context.Context, p clusterPair, round int)
 	args := []string{"-c", measuredCPU, s.binary, "run", "--suite", "network", "--primary", "*", "--blocks", "11",
 		"--duration", "300ms", "--warmup", "50ms", "--profile", "--yes", "--progress", "none", "-o", "json",
 		"--out", filepath.Join(dir, "results")}
-	for i, side := range []setup{p.a, p.b} {
-		target := withOptions("kube:?kubeconfig="+kubeconfigs[i]+"&label="+[]string{"a", "b"}[i], side.options)
-		args = append(args, "--target", target)
+	for i, side := range []string{"a", "b"} {
+		args = append(args, "--target", "kube:?kubeconfig="+kubeconfigs[i]+"&label="+side)
 	}
 	for _, c := range clusterCases {
 		args = append(args, "--case", c)
