@@ -38,7 +38,8 @@ type DocumentWarning struct {
 }
 
 func newDocument(c compare.Comparison) Document {
-	d := Document{Comparison: c, Comparisons: []DocumentRow{}, Warnings: documentWarnings(c.Warnings)}
+	d := Document{Comparison: c, Comparisons: []DocumentRow{}, Warnings: documentWarnings(c.Warnings),
+		Rules: explain.Rules}
 	for _, r := range c.Comparisons {
 		d.Comparisons = append(d.Comparisons, newDocumentRow(r, c.Delta))
 	}
@@ -63,7 +64,7 @@ func writeJSON(w io.Writer, in Input) error {
 	rows := c.Comparisons
 	c.Comparisons = nil
 	d := newDocument(c)
-	d.Reference, d.Causes, d.Rules = publications(in), in.Causes, explain.Rules
+	d.Reference, d.Causes = publications(in), in.Causes
 	text, err := json.MarshalIndent(d, "", "  ")
 	if err != nil {
 		return fmt.Errorf("encode the comparison as JSON: %w", err)
