@@ -35,9 +35,18 @@ type Finding struct {
 	More     string   `json:"more,omitempty"`  // where to read more
 }
 
+// An Unread is a cell of a table that looks like a figure and was not read.
+type Unread struct {
+	Place  string `json:"place"`  // file and line
+	Column string `json:"column"` // its header
+	Text   string `json:"text"`
+	Reason string `json:"reason"` // a phrase
+}
+
 // Evidence is the input of an audit. A cell of a published table is a run with the cell's value, and with facts for
 // what the table states about it.
 type Evidence struct {
 	result.Results
 	Source string // file or directory of the results
+	Seen   *Seen  // numbers of the sources that were examined before it, to which its own are added; nil: none
 }

@@ -101,6 +101,24 @@ func output(line int, caseName, target, values string) change {
 	return run(caseName, target, values, fmt.Sprintf("place: x.md:%d; table: %s", line, TableOutput))
 }
 
+// below puts the run that a change adds into a section.
+func below(section string, add change) change {
+	return func(e *Evidence) {
+		add(e)
+		r := &e.Runs[len(e.Runs)-1]
+		r.Facts = append(r.Facts, result.Fact{Name: FactSection, Value: section})
+	}
+}
+
+// rounded adds a mean in a section, with two decimals, or a change that is claimed of it, with three.
+func rounded(section, target string, number float64, against string) change {
+	if against == "" {
+		return below(section, run("vault", target, fmt.Sprintf("mean=%gs", number), "place: x:1; table: t; digit.mean: 0.01"))
+	}
+	return below(section, run("vault", target, fmt.Sprintf("mean.change=%gratio", number),
+		"place: x:9; table: t; digit.mean.change: 0.001; against: "+against))
+}
+
 // withFacts adds facts of a target.
 func withFacts(name, facts string) change {
 	return func(e *Evidence) {
@@ -234,6 +252,16 @@ func tests() []struct {
 				blocks(pods, "b", "throughput", "Gbit/s", 12, 12.1, 11.9, 12, 12.1, 11.9)),
 			evidence(blocks(bound, "a", "throughput", "Gbit/s", 10, 10.1, 9.9, 10, 10.1, 9.9),
 				blocks(pods, "b", "throughput", "Gbit/s", 12, 9, 11.9, 12, 12.1, 11.9))},
+		{"above-bound", "12.0 Gbit/s, where node-node carries 9.16 Gbit/s", // which fills a link of 10 Gbit/s
+			evidence(cell(1, bound, "sriov", "throughput=9.16 Gbit/s"), cell(2, pods, "sriov", "throughput=12 Gbit/s")),
+			evidence(cell(1, bound, "sriov", "throughput=8 Gbit/s"), cell(2, pods, "sriov", "throughput=9.4 Gbit/s"),
+				cell(3, "node-node/tcp-rr", "macvlan", "latency=113us"), cell(4, rr, "macvlan", "latency=80us"))},
+		{"above-bound", "9.00 Gbit/s, where node-node carries 5.00 Gbit/s", // of the same section
+			evidence(below("A", cell(1, bound, "a", "throughput=5 Gbit/s")), below("A", cell(2, pods, "a",
+				"throughput=9 Gbit/s")),
+				below("B", cell(3, bound, "a", "throughput=20 Gbit/s")), below("B", cell(4, pods, "a", "throughput=19 Gbit/s"))),
+			evidence(below("hosts", cell(1, bound, "a", "throughput=20 Gbit/s")),
+				below("pods", cell(2, pods, "a", "throughput=9 Gbit/s")))},
 		{"same-node-slower", "latency 983 µs within a node, latency 941 µs between nodes",
 			evidence(cell(1, "pod-pod/same/tcp-crr", "a", "latency=982.92us"),
 				cell(2, "pod-pod/other/tcp-crr", "a", "latency=940.65us")),
@@ -248,6 +276,12 @@ func tests() []struct {
 			evidence(cell(1, "tcp-stream", "a", "throughput=6.4 Gbit/s"), cell(2, "tcp-stream", "a", "throughput=9809 Mbit/s")),
 			evidence(cell(1, "tcp-stream", "a", "throughput=12.0 Gbit/s"),
 				cell(2, "tcp-stream", "a", "throughput=11927 Mbit/s"))},
+		{"sources-disagree", "a factor of 1.53", // below different headings are different tests
+			evidence(below("A", cell(1, "tcp-stream", "a", "throughput=6.4 Gbit/s")),
+				below("A", cell(2, "tcp-stream", "a", "throughput=9809 Mbit/s")),
+				below("B", cell(3, "tcp-stream", "a", "throughput=2 Gbit/s"))),
+			evidence(cell(1, "tcp-stream", "a", "throughput=9.4 Gbit/s"), cell(2, "tcp-stream", "a", "throughput=9.5 Gbit/s"),
+				below("B", cell(3, "tcp-stream", "a", "throughput=2 Gbit/s")))},
 		{"sources-disagree", `"nodes" says 9.20 Gbit/s, "nodes" in table 2 3.10 Gbit/s`,
 			evidence(run(bound, "a", "throughput=9.2 Gbit/s", "place: x:1; table: table 1; row: nodes"),
 				run(bound, "a", "throughput=3.1 Gbit/s", "place: x:9; table: table 2; row: nodes")),
@@ -282,6 +316,17 @@ func tests() []struct {
 				cell(3, same, "a", "throughput=20 Gbit/s"), cell(3, same, "b", "throughput=10 Gbit/s"),
 				cell(4, "pod-svc/other/udp-stream-unpaced", "a", "throughput=2 Gbit/s;loss=3%"),
 				cell(4, "pod-svc/other/udp-stream-unpaced", "b", "throughput=1 Gbit/s;loss=4%"))},
+		{"throughputs-oppose", `From a to b it is +50.0 % by "row 1"`, // and not between two sizes
+			evidence(cell(1, pods+":size=64", "a", "throughput=1 Gbit/s"), cell(1, pods+":size=64", "b",
+				"throughput=1.5 Gbit/s"),
+				cell(2, "pod-svc/other/tcp-stream", "a", "throughput=9 Gbit/s"),
+				cell(2, "pod-svc/other/tcp-stream", "b", "throughput=6 Gbit/s")),
+			evidence(cell(1, pods+":size=64", "a", "throughput=1 Gbit/s"), cell(1, pods+":size=64", "b",
+				"throughput=1.5 Gbit/s"),
+				cell(2, pods+":size=1024", "a", "throughput=9 Gbit/s"),
+				cell(2, pods+":size=1024", "b", "throughput=6 Gbit/s"),
+				cell(3, "pod-svc/other/tcp-stream", "a", "throughput=9 Gbit/s"),
+				cell(3, "pod-svc/other/tcp-stream", "b", "throughput=9 Gbit/s"))},
 		{"identical-numbers", "a and b report the same value in all 3 blocks",
 			evidence(blocks(pods, "a", "throughput", "Gbit/s", 9.1, 9.2, 9.3),
 				blocks(pods, "b", "throughput", "Gbit/s", 9.1, 9.2, 9.3)),
@@ -295,11 +340,28 @@ func tests() []struct {
 				cell(1, "x", "b", "throughput=9.1 Gbit/s"), cell(2, "y", "b", "mean=1ms"), cell(3, "z", "b", "rate=7/s")),
 			evidence(cell(1, "x", "a", "throughput=9.1 Gbit/s"), cell(2, "y", "a", "mean=1ms"), cell(3, "z", "a", "rate=7/s"),
 				cell(1, "x", "b", "throughput=9.1 Gbit/s"), cell(2, "y", "b", "mean=1ms"), cell(3, "z", "b", "rate=8/s"))},
+		{"identical-numbers", "All 3 numbers of b are those of a in x.md:1", // the other outputs differ
+			evidence(output(1, "tcp-stream", "a", "throughput=9.41 Gbit/s;rate=8001/s;p50=101us"),
+				output(2, "udp-stream", "a", "throughput=1 Gbit/s;rate=5001/s;p50=102us"),
+				output(3, "tcp-stream", "b", "throughput=9.41 Gbit/s;rate=8001/s;p50=101us"),
+				output(4, "udp-stream", "b", "throughput=2 Gbit/s;rate=5002/s;p50=103us")),
+			evidence(output(1, "tcp-stream", "a", "throughput=9.41 Gbit/s;rate=8001/s;p50=101us"),
+				output(2, "tcp-stream", "a", "throughput=9.41 Gbit/s;rate=8001/s;p50=101us"), // shown again
+				output(3, "udp-stream", "b", "throughput=9.41 Gbit/s;rate=8001/s;p50=101us"),
+				output(4, "tcp-stream", "b", "throughput=9.4 Gbit/s;rate=8e3/s;p50=1us"))},
+		{"equal-percentiles", "p50 and p99 are equal on all 2 targets",
+			evidence(cell(1, rr, "a", "p50=4894us;p99=4894us"), cell(1, rr, "b", "p50=4955us;p99=4955us")),
+			evidence(cell(1, rr, "a", "p50=4894us;p99=4894us"), cell(1, rr, "b", "p50=4955us;p99=4956us"))},
 		{"measured-once", "All 3 targets have 9.16 Gbit/s",
 			evidence(cell(1, bound, "a", "throughput=9.16 Gbit/s"),
 				cell(1, bound, "b", "throughput=9.16 Gbit/s"), cell(1, bound, "c", "throughput=9.16 Gbit/s")),
 			evidence(cell(1, bound, "a", "throughput=9.16 Gbit/s"),
 				cell(1, bound, "b", "throughput=9.16 Gbit/s"), cell(1, bound, "c", "throughput=9.17 Gbit/s"))},
+		{"measured-once", "All 3 targets have 9.16 Gbit/s", // 9.41 is what a link of 10 carries
+			evidence(cell(1, bound, "a", "throughput=9.16 Gbit/s"),
+				cell(1, bound, "b", "throughput=9.16 Gbit/s"), cell(1, bound, "c", "throughput=9.16 Gbit/s")),
+			evidence(cell(1, bound, "a", "throughput=9.41 Gbit/s"),
+				cell(1, bound, "b", "throughput=9.41 Gbit/s"), cell(1, bound, "c", "throughput=9.41 Gbit/s"))},
 		{"quantised", "12 of 16 latencies lie within 2.5 % of a multiple of 200 ms",
 			evidence(apiLatencies(601, 403, 597, 604, 604, 340, 402, 601, 403, 417, 410, 442, 404, 613, 402, 461)...),
 			evidence(apiLatencies(61, 75, 97, 104, 204, 340, 52, 133, 303, 217, 510, 442, 274, 653, 702, 561)...)},
@@ -309,6 +371,9 @@ func tests() []struct {
 		{"no-counts", "1 of 1 figures of the table without the number of their runs",
 			evidence(cell(1, "x", "a", "throughput=9.1 Gbit/s")),
 			evidence(run("x", "a", "throughput=9.1 Gbit/s", "place: x:1; table: t; row: x; runs: 100"))},
+		{"no-counts", "1 of 1 figures of t without the number of their runs.", // but with their spread
+			evidence(run("x", "a", "mean=9s;mean.sd=1s", "place: x:1; table: t; row: x")),
+			evidence(run("x", "a", "mean=9s;mean.sd=1s", "place: x:1; table: t; row: x; runs: 100"))},
 		{"no-counts", "Fewer than 6 valid runs in 1 of 1 pairs of case and target; the least is 4",
 			evidence(blocks(pods, "a", "throughput", "Gbit/s", 1, 2, 3, 4)),
 			evidence(blocks(pods, "a", "throughput", "Gbit/s", 1, 2, 3, 4, 5, 6))},
@@ -400,6 +465,10 @@ func tests() []struct {
 		{"percent-base", "p99 is said to be +50.0 %",
 			evidence(vault("a", "p99", 1, 0), vault("b", "p99", 1.2, 0), claims("a", "b", "p99", 0.5)),
 			evidence(vault("a", "p99", 1, 0), vault("b", "p99", 1.2, 0), claims("a", "b", "p99", 0.2))},
+		{"percent-base", "+8.10 % of mean is relative to b", // rounded: 1.2 % may be 1.25 %
+			evidence(rounded("", "a", 1.70, ""), rounded("", "b", 1.85, ""), rounded("", "a", 0.081, "b")),
+			evidence(rounded("x", "a", 1.70, ""), rounded("x", "b", 1.85, ""),
+				rounded("y", "a", 1.60, ""), rounded("y", "b", 1.62, ""), rounded("y", "a", 0.012, "b"))},
 		{"not-carried", "it lies between -2.80 % and +13.7 %",
 			evidence(vault("a", "p99", 5.480679, math.Sqrt(2.263700)),
 				vault("b", "p99", 5.780422, math.Sqrt(3.016106)), claims("a", "b", "p99", 0.05185)),
@@ -486,6 +555,49 @@ func TestCheckIsStable(t *testing.T) {
 }
 
 // TestCheckRun checks that CheckRun finds everything that needs only the run, and names the run.
+// TestCopiesAcrossSources checks that copies of outputs and of columns are found in another source.
+func TestCopiesAcrossSources(t *testing.T) {
+	column := func(target string) change {
+		return func(e *Evidence) {
+			for i := range 3 {
+				cell(i+1, "x", target, fmt.Sprintf("throughput=9.%d1 Gbit/s", i+1))(e)
+			}
+		}
+	}
+	imported := func(target, values string) Evidence {
+		e := evidence(run(rr, target, values, ""))
+		e.Experiment.Imported, e.Source = "netperf", target+".dir"
+		return e
+	}
+	copied := "p50=101us;p90=152us;p99=433us"
+	for _, c := range []struct {
+		earlier, later Evidence
+		want           string
+	}{
+		{evidence(output(7, rr, "a", copied)), evidence(output(1, rr, "b", copied)),
+			"All 3 numbers of b are those of a in x.md:7."},
+		{evidence(output(7, rr, "a", copied)), evidence(output(1, rr, "a", copied)), ""}, // a page and its next version
+		{imported("a", copied), imported("b", copied), "All 3 numbers of b are those of a in run 0001 of a.dir."},
+		{evidence(output(7, rr, "a", copied)), imported("b", copied), "All 3 numbers of b are those of a in x.md:7."},
+		{evidence(column("a")), evidence(column("b")),
+			"All 3 figures of b in the table are those of a in the table of earlier."},
+	} {
+		var seen Seen
+		if c.earlier.Source == "" {
+			c.earlier.Source = "earlier"
+		}
+		c.earlier.Seen, c.later.Seen = &seen, &seen
+		Examine(c.earlier)
+		var got string
+		for _, f := range examinationOf("identical-numbers", Examine(c.later)).Findings {
+			got += f.Saw
+		}
+		if got != c.want {
+			t.Errorf("found %q, wanted %q", got, c.want)
+		}
+	}
+}
+
 func TestCheckRun(t *testing.T) {
 	e := evidence(run("udp-rr", "a", "rate=3540/s;mean=125us", ""))
 	found := CheckRun(e.Experiment.Cases[0], e.Runs[0])

@@ -3,6 +3,7 @@ package audit
 import (
 	"fmt"
 	"math"
+	"strconv"
 	"strings"
 
 	"github.com/knotmeter/knotmeter/internal/result"
@@ -37,6 +38,7 @@ type claim struct {
 	unit               unit.Unit
 	fromSD, toSD       float64 // standard deviations over runs; 0: not given
 	fromCount, toCount int
+	digits             float64 // largest difference that the rounding of all three numbers explains; 0: unknown
 	target, against    string
 }
 
@@ -65,19 +67,54 @@ func (recs *records) claims() []claim {
 // fill finds the numbers of a claim, and reports whether both sides have them.
 func (recs *records) fill(c *claim) bool {
 	var hasFrom, hasTo bool
-	for _, r := range recs.byCase[c.run.Case][c.target] {
+	var fromDigit, toDigit float64
+	for _, r := range recs.atPlace(c, c.target) {
 		if v, ok := r.Value(c.metric); ok && !hasFrom {
 			hasFrom, c.from, c.unit, c.fromCount = true, v.Number, v.Unit, count(r.Facts, FactRuns)
 			c.fromSD, _ = number(r, c.metric+SpreadSuffix)
+			fromDigit = digitOf(r, c.metric)
 		}
 	}
-	for _, r := range recs.byCase[c.run.Case][c.against] {
+	for _, r := range recs.atPlace(c, c.against) {
 		if v, ok := r.Value(c.metric); ok && !hasTo && v.Unit == c.unit {
 			hasTo, c.to, c.toCount = true, v.Number, count(r.Facts, FactRuns)
 			c.toSD, _ = number(r, c.metric+SpreadSuffix)
+			toDigit = digitOf(r, c.metric)
 		}
 	}
-	return hasFrom && hasTo && c.from > 0 && c.to > 0
+	if !hasFrom || !hasTo || c.from <= 0 || c.to <= 0 {
+		return false
+	}
+	if digit := digitOf(c.run, c.metric+ChangeSuffix); digit > 0 && fromDigit > 0 && toDigit > 0 {
+		// The percentage may be cut off instead of rounded.
+		c.digits = digit + max(c.to/c.from, c.from/c.to)*(fromDigit/c.from+toDigit/c.to)/2
+	}
+	return true
+}
+
+// atPlace returns the runs of a target that a claim can be about: those of its section, and in its line if there
+// are any.
+func (recs *records) atPlace(c *claim, target string) []*result.Run {
+	all := inSection(recs.byCase[c.run.Case][target], c.run.Fact(FactSection))
+	var same []*result.Run
+	for _, r := range all {
+		if _, ok := r.Value(c.metric); ok && PlaceOf(r, c.metric) == PlaceOf(c.run, c.metric) {
+			same = append(same, r)
+		}
+	}
+	if len(same) > 0 {
+		return same
+	}
+	return all
+}
+
+// digitOf returns one unit in the last digit of a metric as the table has it; 0 if that is unknown.
+func digitOf(r *result.Run, metric string) float64 {
+	digit, err := strconv.ParseFloat(r.Fact(FactDigit+"."+metric), 64)
+	if err != nil || !(digit > 0) {
+		return 0
+	}
+	return digit
 }
 
 // change returns the change relative to the first target.
@@ -85,14 +122,16 @@ func (c claim) change() float64 { return c.to/c.from - 1 }
 
 // base returns which target the claimed percentage is relative to: "first", "second", or "" for neither.
 func (c claim) base() string {
-	near := func(v float64) bool {
-		return math.Abs(math.Abs(v)-math.Abs(c.claimed)) <= rounding*math.Abs(c.claimed)+5e-5
+	slack := rounding*math.Abs(c.claimed) + 5e-5
+	if c.digits > 0 {
+		slack = c.digits * (1 + 1e-9)
 	}
+	near := func(v float64) bool { return math.Abs(math.Abs(v)-math.Abs(c.claimed)) <= slack }
 	switch {
-	case near(1 - c.from/c.to):
-		return "second"
 	case near(c.change()):
 		return "first"
+	case near(1 - c.from/c.to):
+		return "second"
 	}
 	return ""
 }

@@ -26,11 +26,15 @@ const (
 // copyRules find numbers that are more alike than measurements are.
 var copyRules = []Rule{
 	{Name: "identical-numbers", Severity: Warning, checkAll: identical,
-		About: "Two targets do not share the same raw numbers: not in every block, nor in three or more cells of their " +
-			"columns.",
+		About: "Two targets do not share the same raw numbers: not in every block, nor in one output of a tool with three " +
+			"or more of them, nor in three or more cells of their columns, also if they are in two files.",
 		Why: "Two measurements never give identical numbers: one was copied, or measured once and shown twice."},
+	{Name: "equal-percentiles", Severity: Warning, checkAll: equalPercentiles,
+		About: "Two percentiles of a table are not equal to the digit on all of two or more targets.",
+		Why:   "The slowest requests take longer than most: one of the two numbers was written twice."},
 	{Name: "measured-once", Severity: Warning, checkAll: measuredOnce,
-		About: "A row of a table does not have the same number for three or more targets.",
+		About: "A row of a table does not have the same number for three or more targets, unless it is what TCP carries " +
+			"over a full link.",
 		Why: "It was measured once, for one of them or for none: for the others it is no baseline, because it has another " +
 			"time and place."},
 	{Name: "quantised", Severity: Warning, checkAll: quantised,
@@ -42,11 +46,19 @@ var copyRules = []Rule{
 }
 
 func identical(recs *records) (found []Finding, checked int) {
+	found, checked = identicalOutputs(recs)
+	copied := map[pair]bool{}
+	for _, f := range found {
+		copied[pair{f.Case, f.Target}] = true
+	}
 	for _, name := range recs.cases {
 		byTarget := recs.byCase[name]
 		targets := slices.DeleteFunc(recs.targets(name), func(target string) bool { return published(byTarget[target][0]) })
 		for i, a := range targets {
 			for _, b := range targets[i+1:] {
+				if copied[pair{name, b}] {
+					continue
+				}
 				findings, n := identicalRuns(byTarget[a], byTarget[b])
 				checked += n
 				for _, f := range findings {
@@ -131,9 +143,9 @@ func identicalRun(a, b *result.Run) (found []Finding, checked int) {
 
 // A column holds the cells of a target in a table by case, row label and metric.
 type column struct {
-	table, target string
-	cells         map[string]result.Value
-	places        []string
+	source, table, target string
+	cells                 map[string]result.Value
+	places                []string
 }
 
 // columnsBehind is the number of following columns that a column is compared with, so that the work grows linearly.
@@ -141,9 +153,13 @@ const columnsBehind = 256
 
 // identicalColumns compares the columns of tables with each other.
 func identicalColumns(recs *records) (found []Finding, checked int) {
-	columns := slices.DeleteFunc(recs.columns(), func(c column) bool { return len(c.cells) < fewRepeats })
+	own := slices.DeleteFunc(recs.columns(), func(c column) bool { return len(c.cells) < fewRepeats })
+	earlier := recs.Seen.columns[max(0, len(recs.Seen.columns)-columnsBehind):]
+	columns := slices.Concat(earlier, own)
+	recs.Seen.columns = columns
 	for i, a := range columns {
-		for _, b := range columns[i+1 : min(len(columns), i+1+columnsBehind)] {
+		first := max(i+1, len(earlier)) // pairs of earlier columns have been compared
+		for _, b := range columns[first:max(first, min(len(columns), i+1+columnsBehind))] {
 			if a.target == b.target {
 				continue
 			}
@@ -165,14 +181,24 @@ func identicalColumns(recs *records) (found []Finding, checked int) {
 			checked++
 			if equal == both && len(values) >= fewRepeats {
 				found = append(found, Finding{Target: b.target, Place: firstPlace(b.places),
-					Saw: fmt.Sprintf("All %d figures of %s in %s are those of %s in %s.", both, b.target, b.table, a.target, a.table)})
+					Saw: fmt.Sprintf("All %d figures of %s in %s are those of %s in %s.",
+						both, b.target, b.table, a.target, a.place(recs.Source))})
 			}
 		}
 	}
 	return found, checked
 }
 
-// columns lists the columns of all tables, without rows that were measured once.
+// place names the table of the column, with its source if that is another one.
+func (c column) place(source string) string {
+	if c.source == source {
+		return c.table
+	}
+	return c.table + " of " + c.source
+}
+
+// columns lists the columns of all tables, without rows that were measured once and without outputs that are
+// compared as a whole.
 func (recs *records) columns() []column {
 	var columns []column
 	for _, table := range recs.tables {
@@ -185,11 +211,15 @@ func (recs *records) columns() []column {
 		}
 		at := map[string]int{}
 		for _, r := range cells {
+			if table == TableOutput && significant(r) != nil {
+				continue
+			}
 			i, ok := at[r.Target]
 			if !ok {
 				i = len(columns)
 				at[r.Target] = i
-				columns = append(columns, column{table: table, target: r.Target, cells: map[string]result.Value{}})
+				columns = append(columns, column{
+					source: recs.Source, table: table, target: r.Target, cells: map[string]result.Value{}})
 			}
 			columns[i].places = append(columns[i].places, r.Fact(FactPlace))
 			for _, v := range r.Values {
@@ -209,20 +239,33 @@ func cellKey(r *result.Run, metric string) string {
 
 // A row is a line of a table: one quantity on all targets.
 type row struct {
-	key, caseName, metric, label string
-	values                       []result.Value
-	targets                      []string
-	places                       []string
+	key, caseName, metric, label, tool string
+	values                             []result.Value
+	targets                            []string
+	places                             []string
 }
 
 // constant reports whether three or more targets share one number with three digits.
 func (r row) constant() bool {
-	if len(r.values) < fewRepeats {
+	if r.distinctTargets() < fewRepeats {
 		return false
 	}
 	v := r.values[0]
 	same := !slices.ContainsFunc(r.values, func(w result.Value) bool { return w != v })
-	return same && v.Number != 0 && digits(v.Number) >= 3
+	return same && v.Number != 0 && digits(v.Number) >= 3 && !atLineRate(v)
+}
+
+func (r row) distinctTargets() int {
+	return len(slices.Compact(slices.Sorted(slices.Values(r.targets))))
+}
+
+// atLineRate reports whether a throughput is what TCP carries over a full link, in packets of 1500 or of 9000 bytes: it
+// is the same for everyone.
+func atLineRate(v result.Value) bool {
+	return v.Unit == unit.BitPerSecond && slices.ContainsFunc(linkRates, func(link float64) bool {
+		share := v.Number / link
+		return share >= 0.934 && share <= 0.951 || share >= 0.985 && share <= 0.997
+	})
 }
 
 // digits returns the number of significant digits of a decimal number.
@@ -242,27 +285,63 @@ func rowsOf(cells []*result.Run) []row {
 			if !ok {
 				i = len(rows)
 				at[k] = i
-				rows = append(rows, row{key: k, caseName: r.Case, metric: v.Metric, label: r.Fact(FactRow)})
+				rows = append(rows, row{key: k, caseName: r.Case, metric: v.Metric, label: r.Fact(FactRow), tool: r.Tool})
 			}
 			rows[i].values = append(rows[i].values, v)
 			rows[i].targets = append(rows[i].targets, r.Target)
-			rows[i].places = append(rows[i].places, placeOf(r, v.Metric))
+			rows[i].places = append(rows[i].places, PlaceOf(r, v.Metric))
 		}
 	}
 	return rows
 }
 
+// equalPercentiles compares the percentiles of the cells of each table.
+func equalPercentiles(recs *records) (found []Finding, checked int) {
+	type percentilePair struct{ caseName, low, high string }
+	for _, table := range recs.tables {
+		both, equal := map[percentilePair][]*result.Run{}, map[percentilePair]map[float64]bool{}
+		var order []percentilePair
+		for _, r := range recs.cells[table] {
+			ranks := slices.DeleteFunc(percentiles(r), func(v result.Value) bool { return metric.Quantile(v.Metric) == 0 })
+			for i := 1; i < len(ranks); i++ {
+				low, high := ranks[i-1], ranks[i]
+				p := percentilePair{r.Case, low.Metric, high.Metric}
+				if both[p] == nil {
+					order, equal[p] = append(order, p), map[float64]bool{}
+				}
+				both[p] = append(both[p], r)
+				if low.Number == high.Number && digits(low.Number) >= 3 {
+					equal[p][low.Number] = true
+				}
+			}
+		}
+		for _, p := range order {
+			runs := both[p]
+			if len(runs) < 2 {
+				continue
+			}
+			checked++
+			// Targets with the same number would be one number only.
+			if len(equal[p]) == len(runs) {
+				found = append(found, Finding{Case: p.caseName, Metric: p.high, Place: PlaceOf(runs[0], p.high),
+					Saw: fmt.Sprintf("%s and %s are equal on all %d targets.", p.low, p.high, len(runs))})
+			}
+		}
+	}
+	return found, checked
+}
+
 func measuredOnce(recs *records) (found []Finding, checked int) {
 	for _, table := range recs.tables {
 		for _, row := range rowsOf(recs.cells[table]) {
-			if len(row.values) < fewRepeats {
+			if row.distinctTargets() < fewRepeats {
 				continue
 			}
 			checked++
 			if row.constant() {
 				v := row.values[0]
 				found = append(found, Finding{Case: row.caseName, Metric: row.metric, Place: firstPlace(row.places),
-					Saw: fmt.Sprintf("All %d targets have %s.", len(row.values), unit.Format(v.Number, v.Unit))})
+					Saw: fmt.Sprintf("All %d targets have %s.", row.distinctTargets(), unit.Format(v.Number, v.Unit))})
 			}
 		}
 	}

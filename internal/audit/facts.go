@@ -12,11 +12,13 @@ import (
 const (
 	FactPlace        = "place"       // file:line of a published cell; with a dot and a metric: of that metric
 	FactTable        = "table"       // table of the cell
+	FactSection      = "section"     // headings above the table: figures of different sections are of different tests
 	FactDigit        = "digit"       // with a dot and a metric: 1 in the cell's last digit, in the metric's unit
 	FactRow          = "row"         // label of the cell's row, verbatim
 	FactTool         = "tool"        // tool of the row, if the table has more than one
 	FactRuns         = "runs"        // number of runs that the number aggregates
 	FactAggregate    = "aggregate"   // aggregate over those runs, or over the samples: mean, median, max, min
+	FactInterval     = "interval"    // confidence interval of the number, as the table states it
 	FactSamples      = "samples"     // operations behind a percentile
 	FactConcurrency  = "concurrency" // outstanding requests of a closed loop
 	FactLoop         = "loop"        // open or closed
@@ -89,8 +91,8 @@ func quantity(name string, want unit.Unit, lists ...[]result.Fact) float64 {
 // published reports whether a run is from a text, and was not measured here.
 func published(r *result.Run) bool { return r.Fact(FactPlace) != "" }
 
-// placeOf returns the place of a metric of a run.
-func placeOf(r *result.Run, metric string) string {
+// PlaceOf returns the place of a metric of a run.
+func PlaceOf(r *result.Run, metric string) string {
 	if place := r.Fact(FactPlace + "." + metric); place != "" {
 		return place
 	}

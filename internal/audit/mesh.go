@@ -1,6 +1,10 @@
 package audit
 
-import "github.com/knotmeter/knotmeter/internal/metric"
+import (
+	"strings"
+
+	"github.com/knotmeter/knotmeter/internal/metric"
+)
 
 // meshRules find traffic that passes by the mesh it was meant for.
 var meshRules = []Rule{
@@ -11,12 +15,13 @@ var meshRules = []Rule{
 		More: "docs.cilium.io, Ztunnel Transparent Encryption, Limitations"},
 }
 
-// outsideMesh recognises datagrams and pings by their loss, which no workload of TCP has.
+// outsideMesh recognises datagrams and pings by their loss, which no workload of TCP has. A table may have no loss.
 func outsideMesh(r measuredRun) (found []Finding, checked int) {
 	if !r.ThroughMesh() {
 		return nil, 0
 	}
-	if _, datagrams := r.Value(metric.Loss); datagrams {
+	_, datagrams := r.Value(metric.Loss)
+	if datagrams || published(r.Run) && strings.HasPrefix(r.planned.Workload, "udp-") {
 		found = append(found, Finding{Metric: metric.Loss,
 			Saw: "Datagrams or pings between pods whose TCP connections alone a mesh takes over."})
 	}

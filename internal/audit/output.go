@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"math"
 	"slices"
-	"strconv"
 	"strings"
 
 	"github.com/knotmeter/knotmeter/internal/metric"
@@ -60,15 +59,14 @@ func outputMismatches(recs *records) (found []Finding, checked int) {
 				continue
 			}
 			checked++
-			digit, _ := strconv.ParseFloat(r.Fact(FactDigit+"."+v.Metric), 64)
-			if near.apart <= math.Max(digit*(1+1e-9), copyTolerance*math.Abs(near.number)) {
+			if near.apart <= math.Max(digitOf(r, v.Metric)*(1+1e-9), copyTolerance*math.Abs(near.number)) {
 				continue
 			}
 			says := sourceName(r)
 			if r.Fact(FactPlace+"."+v.Metric) != "" {
 				says = "The table" // in another row
 			}
-			found = append(found, Finding{Case: r.Case, Target: r.Target, Metric: v.Metric, Place: placeOf(r, v.Metric),
+			found = append(found, Finding{Case: r.Case, Target: r.Target, Metric: v.Metric, Place: PlaceOf(r, v.Metric),
 				Saw: fmt.Sprintf("%s says %s %s, the output in line %s %s.", says, v.Metric,
 					unit.Format(v.Number, v.Unit), near.place[strings.LastIndex(near.place, ":")+1:],
 					unit.Format(near.number, v.Unit))})

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"math"
+	"regexp"
 	"slices"
 
 	"github.com/knotmeter/knotmeter/internal/metric"
@@ -26,7 +27,8 @@ const (
 var pathRules = []Rule{
 	{Name: "above-bound", Severity: Warning, checkAll: aboveBound,
 		About: "A path between nodes is not clearly faster than node-node: not beyond the smallest difference that " +
-			"matters in paired runs, not by more than 5 % in single numbers.",
+			"matters in paired runs, not by more than 5 % in single numbers. Pods that bypass the node's own network " +
+			"(SR-IOV, host-device, macvlan, ipvlan, DPDK) may be faster, but not than the link that node-node fills.",
 		Why: "A pod network is seldom faster than the nodes' own. Either the two were not measured alike (other nodes, " +
 			"another time, another MTU, traffic that never left the node), or eBPF takes pods' packets past the netfilter " +
 			"of the node, which packets between nodes pass, as Cilium can."},
@@ -36,7 +38,8 @@ var pathRules = []Rule{
 			"mixed up, or the node had no CPU left for both ends."},
 	{Name: "sources-disagree", Severity: Warning, checkAll: sourcesDisagree,
 		About: "Two tools, or two rows of a table, that measure the same thing on the same target differ by less than 10 " +
-			"%.",
+			"%. Tables and outputs below different headings measure different things, unless the headings name only tools " +
+			"or repetitions.",
 		Why: "At least one of them measures something else, or the target changed in between; neither can be compared " +
 			"with a third."},
 	{Name: "sources-rank-otherwise", Severity: Warning, checkAll: rankReversals,
@@ -44,8 +47,8 @@ var pathRules = []Rule{
 			"% apart.",
 		Why: "Then the better target depends on the tool, or on the moment: the table supports no ranking of the two."},
 	{Name: "throughputs-oppose", Severity: Warning, checkAll: opposedThroughputs,
-		About: "Two throughputs of TCP between the same kinds of ends, by address or by Service, with one connection or " +
-			"several, do not change in opposite directions from one target to another, both by more than 20 %.",
+		About: "Two throughputs of TCP between the same kinds of ends, by address and by Service, or by two tools, do not " +
+			"change in opposite directions from one target to another, both by more than 20 %.",
 		Why: "What the targets differ in was met by one of the two, and not by the other: the traffic by a Service may " +
 			"bypass a proxy that the traffic by address passes. Or the machines changed in between."},
 }
@@ -68,20 +71,55 @@ func aboveBound(recs *records) (found []Finding, checked int) {
 			if bound[on] == nil && recs.Experiment.Imported != "" {
 				on = recs.Experiment.Baseline // targets of a table share a testbed
 			}
-			c := recs.comparePaths(name, bound[on], recs.byCase[name][target])
-			if !c.known {
-				continue
-			}
-			checked++
-			if c.least > math.Max(recs.margin(c), 0) {
-				found = append(found, Finding{
-					Case: name, Target: target, Metric: c.metric, Runs: ids(recs.byCase[name][target]), Place: c.place,
-					Saw: fmt.Sprintf("%s, where node-node %s.", c.words(c.y), c.boundWords(c.x, on, target)),
-				})
+			for _, runs := range sections(recs.byCase[name][target]) {
+				c := recs.comparePaths(name, inSection(bound[on], runs[0].Fact(FactSection)), runs)
+				if !c.known {
+					continue
+				}
+				checked++
+				if c.least > math.Max(recs.margin(c), 0) && !(recs.bypassesNode(target) && c.fitsLink()) {
+					found = append(found, Finding{
+						Case: name, Target: target, Metric: c.metric, Runs: ids(runs), Place: c.place,
+						Saw: fmt.Sprintf("%s, where node-node %s.", c.words(c.y), c.boundWords(c.x, on, target)),
+					})
+				}
 			}
 		}
 	}
 	return found, checked
+}
+
+// bypass matches the names of datapaths whose pods have a network device of their own, so that their packets pass
+// by the routes and packet filters of the node.
+var bypass = regexp.MustCompile(
+	`(?i)sr-?iov|host-?device|mac-?vlan|ip-?vlan|dpdk|vdpa|vfio|(?:pci|device|nic)[ -]pass-?through`)
+
+// bypassesNode reports whether the pods of a target are known to bypass the network of their node.
+func (recs *records) bypassesNode(target string) bool {
+	return bypass.MatchString(target) || bypass.MatchString(result.FactOf(recs.Facts[target], "datapath"))
+}
+
+// linkRates lists rates of links, in bits per second.
+var linkRates = []float64{1e9, 2.5e9, 5e9, 10e9, 12.5e9, 20e9, 25e9, 40e9, 50e9, 100e9, 200e9, 400e9}
+
+// Links that a node-node throughput may fill.
+const (
+	fillsLink    = 0.85 // minimum share of a link's rate
+	atLinkFactor = 1 + atEdge
+)
+
+// fitsLink reports whether the faster path can be explained by what it bypasses: it is not beyond the link that
+// node-node fills.
+func (c pathDifference) fitsLink() bool {
+	if c.metric != metric.Throughput {
+		return true
+	}
+	for _, link := range linkRates {
+		if c.x <= link*atLinkFactor && c.x >= link*fillsLink {
+			return c.y <= link*atLinkFactor
+		}
+	}
+	return true
 }
 
 // margin returns by how much a path may be faster than its bound.
@@ -101,17 +139,19 @@ func sameSlower(recs *records) (found []Finding, checked int) {
 		}
 		between := recs.byCase[recs.caseOn[pathAndWorkload{path.Between(), of.Workload}]]
 		for _, target := range recs.targets(name) {
-			// Here the path between nodes is the one that should not be better.
-			c := recs.comparePaths(name, recs.byCase[name][target], between[target])
-			if !c.known {
-				continue
-			}
-			checked++
-			if c.least > slowerMargin {
-				found = append(found, Finding{
-					Case: name, Target: target, Metric: c.metric, Runs: ids(recs.byCase[name][target]), Place: c.placeX,
-					Saw: fmt.Sprintf("%s within a node, %s between nodes.", c.words(c.x), c.words(c.y)),
-				})
+			for _, runs := range sections(recs.byCase[name][target]) {
+				// Here the path between nodes is the one that should not be better.
+				c := recs.comparePaths(name, runs, inSection(between[target], runs[0].Fact(FactSection)))
+				if !c.known {
+					continue
+				}
+				checked++
+				if c.least > slowerMargin {
+					found = append(found, Finding{
+						Case: name, Target: target, Metric: c.metric, Runs: ids(runs), Place: c.placeX,
+						Saw: fmt.Sprintf("%s within a node, %s between nodes.", c.words(c.x), c.words(c.y)),
+					})
+				}
 			}
 		}
 	}
@@ -162,7 +202,7 @@ func newPathDifference(of string, x, y []*result.Run) pathDifference {
 				continue
 			}
 			c.unit, better = v.Unit, v.Better
-			if place := placeOf(r, of); side == 0 && c.placeX == "" {
+			if place := PlaceOf(r, of); side == 0 && c.placeX == "" {
 				c.placeX = place
 			} else if side == 1 && c.place == "" {
 				c.place = place
@@ -250,12 +290,14 @@ func sourcesDisagree(recs *records) (found []Finding, checked int) {
 		} else if own := slices.DeleteFunc(slices.Clone(runs), printed); len(own) > 0 {
 			runs = own
 		}
-		for _, metric := range comparedMetrics {
-			findings, n := sourcesDisagreeIn(runs, metric)
-			checked += n
-			for _, f := range findings {
-				f.Case, f.Target, f.Metric = of.name, of.target, metric
-				found = append(found, f)
+		for _, section := range sections(runs) {
+			for _, metric := range comparedMetrics {
+				findings, n := sourcesDisagreeIn(section, metric)
+				checked += n
+				for _, f := range findings {
+					f.Case, f.Target, f.Metric = of.name, of.target, metric
+					found = append(found, f)
+				}
 			}
 		}
 	}
@@ -295,7 +337,7 @@ func originsOf(runs []*result.Run, of string) []origin {
 		if !ok || !(v.Number > 0) || math.IsInf(v.Number, 0) || extreme {
 			continue
 		}
-		name, place := sourceName(r), placeOf(r, of)
+		name, place := sourceName(r), PlaceOf(r, of)
 		key := r.Fact(FactTable) + "\x00" + name
 		i, seen := at[key]
 		if !seen {
@@ -341,7 +383,9 @@ func rankReversals(recs *records) (found []Finding, checked int) {
 	return found, checked
 }
 
-// opposedThroughputs compares rows of a table about the throughput of different cases between ends of the same kinds.
+// opposedThroughputs compares rows of a table about the throughput of different cases between ends of the same
+// kinds, on
+// two paths or by two tools: with other parameters, such as sizes, another target may well be the better one.
 // Rows with a loss are of datagrams, of which the receiver may get more if the sender is slower.
 func opposedThroughputs(recs *records) (found []Finding, checked int) {
 	type ends struct{ clientPod, serverPod, sameNode, otherNode bool }
@@ -360,6 +404,9 @@ func opposedThroughputs(recs *records) (found []Finding, checked int) {
 			for _, a := range before[key][max(0, len(before[key])-neighbours):] {
 				if a.caseName == b.caseName {
 					continue // judged by its rank
+				}
+				if recs.planned[a.caseName].Path == recs.planned[b.caseName].Path && a.tool == b.tool {
+					continue
 				}
 				findings, n := rankReversal(a, b, opposeMargin)
 				checked += n

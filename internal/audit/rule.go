@@ -110,7 +110,7 @@ func (rule Rule) complete(findings []Finding, r *result.Run) []Finding {
 		}
 		f.Case, f.Target, f.Runs = r.Case, r.Target, []string{r.ID}
 		if f.Place == "" {
-			f.Place = placeOf(r, f.Metric)
+			f.Place = PlaceOf(r, f.Metric)
 		}
 	}
 	return findings
@@ -168,6 +168,12 @@ func newRecords(e Evidence) *records {
 	recs := &records{
 		Evidence: e, byCase: map[string]map[string][]*result.Run{}, cells: map[string][]*result.Run{},
 		planned: map[string]result.Case{}, rank: map[string]int{}, caseOn: map[pathAndWorkload]string{},
+	}
+	if recs.Seen == nil {
+		recs.Seen = &Seen{}
+	}
+	if recs.Seen.outputs == nil {
+		recs.Seen.outputs = map[string]seenOutput{}
 	}
 	for i, t := range e.Experiment.Targets {
 		recs.rank[t.Name] = i - len(e.Experiment.Targets)

@@ -49,9 +49,10 @@ func noCounts(recs *records) (found []Finding, checked int) {
 		checked++
 		without, figures, places := 0, 0, []string{}
 		for _, r := range cells {
-			figures += len(r.Values)
+			n := len(slices.DeleteFunc(slices.Clone(r.Values), isSpread))
+			figures += n
 			if recs.runsBehind(r) < fewBlocks {
-				without += len(r.Values)
+				without += n
 				places = append(places, r.Fact(FactPlace))
 			}
 		}
@@ -73,14 +74,18 @@ func (recs *records) runsBehind(r *result.Run) int {
 
 // fewRunsText describes which figures have no counts or small ones.
 func fewRunsText(table string, cells []*result.Run, without, figures int) string {
-	least := 0
+	least, spreads := 0, false
 	for _, r := range cells {
+		spreads = spreads || slices.ContainsFunc(r.Values, isSpread)
 		if n := count(r.Facts, FactRuns); n > 0 && (least == 0 || n < least) {
 			least = n
 		}
 	}
 	some := fmt.Sprintf("%d of %d figures of %s", without, figures, table)
-	if least == 0 || least >= fewBlocks {
+	switch {
+	case (least == 0 || least >= fewBlocks) && spreads:
+		return some + " without the number of their runs."
+	case least == 0 || least >= fewBlocks:
 		return some + " without the number of their runs, and without a spread."
 	}
 	return fmt.Sprintf("%s from fewer than %d runs, down to %d.", some, fewBlocks, least)
@@ -112,6 +117,9 @@ func fewRuns(recs *records) (found []Finding, checked int) {
 	}
 	return []Finding{f}, checked
 }
+
+// isSpread reports whether a value is a standard deviation over runs.
+func isSpread(v result.Value) bool { return strings.HasSuffix(v.Metric, SpreadSuffix) }
 
 // claimed reports whether a run is a change that a table claims.
 func claimed(r *result.Run) bool {
@@ -255,7 +263,7 @@ func aboveStorage(recs *records) (found []Finding, checked int) {
 		for _, h := range held {
 			if h.Value > h.Most*(1+clearMargin) && !slices.ContainsFunc(held, h.exceedsOther) {
 				found = append(found, Finding{Case: r.Case, Target: r.Target,
-					Metric: h.Metric, Runs: ids([]*result.Run{r}), Place: placeOf(r, h.Metric),
+					Metric: h.Metric, Runs: ids([]*result.Run{r}), Place: PlaceOf(r, h.Metric),
 					Saw: fmt.Sprintf("%s, where the %s promises %s at most.",
 						unit.Format(h.Value, h.Unit), limitOwners[h.Resource], unit.Format(h.Most, h.Unit))})
 			}

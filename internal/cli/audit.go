@@ -23,7 +23,8 @@ func newAudit(s Streams) *cobra.Command {
 		Use:   "audit DIR|FILE…",
 		Short: "Find implausible numbers in results or published tables",
 		Long: `Find numbers that cannot be true, and reasons to doubt others, in results
-directories and in files with figures: CSV, Markdown, or text copied from a page.
+directories and in files with figures: CSV, Markdown, HTML, or text copied from a
+page.
 docs/audit.md has the rules and the forms that are read.
 
 The exit status is 0 whatever is found, or 3 as --fail-on asks.`,
@@ -38,8 +39,9 @@ The exit status is 0 whatever is found, or 3 as --fail-on asks.`,
 				return err
 			}
 			var sources []report.Audited
+			var seen audit.Seen
 			for _, name := range names {
-				a, err := auditOf(name)
+				a, err := auditOf(name, &seen)
 				if err != nil {
 					return err
 				}
@@ -67,8 +69,8 @@ var (
 	severities   = []string{string(audit.Error), string(audit.Warning), string(audit.Note)}
 )
 
-// auditOf applies all rules to a results directory or a file with figures.
-func auditOf(name string) (report.Audited, error) {
+// auditOf applies all rules to a results directory or a file with figures, after those that were seen.
+func auditOf(name string, seen *audit.Seen) (report.Audited, error) {
 	info, err := os.Stat(name)
 	if err != nil {
 		return report.Audited{}, fmt.Errorf("audit: %w", err)
@@ -78,7 +80,7 @@ func auditOf(name string) (report.Audited, error) {
 		if err != nil {
 			return report.Audited{}, err
 		}
-		rules := audit.Examine(audit.Evidence{Results: r.Results, Source: name})
+		rules := audit.Examine(audit.Evidence{Results: r.Results, Source: name, Seen: seen})
 		read := unit.Plural(len(r.Runs), "run") + ", " + unit.Plural(len(r.Experiment.Cases), "case")
 		return report.Audited{Source: name, Read: read, Rules: rules, Warnings: r.Warnings}, nil
 	}
@@ -90,9 +92,10 @@ func auditOf(name string) (report.Audited, error) {
 	if err != nil {
 		return report.Audited{}, err
 	}
-	rules := audit.Examine(audit.Evidence{Results: d.Results, Source: name})
+	rules := audit.Examine(audit.Evidence{Results: d.Results, Source: name, Seen: seen})
 	read := unit.Plural(d.Tables, "table") + ", " + unit.Plural(d.Figures, "figure")
-	return report.Audited{Source: name, Read: read, Rules: rules, Warnings: d.Warnings}, nil
+	return report.Audited{Source: name, Read: read, Rules: rules, Figures: d.Runs, Unread: d.Unread,
+		Warnings: d.Warnings}, nil
 }
 
 // failed returns an error with status 3 if a finding is at least as severe as least; an empty least never fails.

@@ -77,7 +77,8 @@ func (c *Comparison) fill(t *runTable, p analysisPlan, facts map[string][]result
 	}
 	c.addMedians(t)
 	c.Targets = t.targetRuns()
-	c.Warnings = append(c.Warnings, slices.Concat(t.interruption(c.Comparisons), u.drift(c.Comparisons), before, t.selectionWarnings(), u.unmatchedMetrics(), after)...)
+	c.Warnings = append(c.Warnings, slices.Concat(t.interruption(c.Comparisons), u.drift(c.Comparisons), before,
+		t.selectionWarnings(), u.unmatchedMetrics(), after)...)
 	for _, v := range t.targetPairs {
 		if v.baseline == t.baselineOf(v.target) {
 			a, b := t.constantRunFacts(v)

@@ -38,9 +38,9 @@ func (s sides) firstPairs(n int) sides {
 
 // upToLook returns s with the pairs of a case on two or more targets that count, and sets the design. Looks are numbers
 // of pairs, and a case may have fewer pairs than blocks. If the case stopped or is analysed at a look before the last,
-// the first pairs count, up to the last look that there are enough pairs for; below the first look there is no interval.
-// If the case has all planned blocks, or the experiment with looks ended before it was decided, all pairs count, as at a
-// last look. A fixed number of blocks is a single look: before it there is no interval.
+// the first pairs count, up to the last look that there are enough pairs for; below the first look there is no
+// interval. If the case has all planned blocks, or the experiment with looks ended before it was decided, all pairs
+// count, as at a last look. A fixed number of blocks is a single look: before it there is no interval.
 func (t *runTable) upToLook(s sides, caseName string, targets ...string) sides {
 	s.look = t.look
 	if len(t.e.Design.Looks) == 0 {

@@ -47,11 +47,11 @@ var formats = []Format{
 type Content struct {
 	Records []Record
 	Figures int // results on a terminal, read or not; 0 for files that are read as a whole
-	Unread  []Unread
+	Unread  []UnreadLine
 }
 
-// An Unread is a figure that was not read.
-type Unread struct {
+// An UnreadLine is a line with a figure that was not read.
+type UnreadLine struct {
 	Line int
 	Why  string // in a few words
 }

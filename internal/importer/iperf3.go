@@ -57,7 +57,7 @@ func readIperf3Console(name string, lines []string) (Content, error) {
 	if len(tests) > 0 && !slices.ContainsFunc(tests, func(t iperf3Test) bool { return !t.cut() }) {
 		return Content{}, formatError(name, tests[0].line, "%s; wanted %s", missingSummary, wantedIperf3)
 	}
-	slices.SortStableFunc(c.Unread, func(a, b Unread) int { return a.Line - b.Line })
+	slices.SortStableFunc(c.Unread, func(a, b UnreadLine) int { return a.Line - b.Line })
 	for _, u := range c.Unread {
 		figures[u.Line] = true
 	}

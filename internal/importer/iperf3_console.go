@@ -153,7 +153,7 @@ var (
 
 // iperf3Tests splits a text into tests: at commands, at new connections, and where the summary of the same flow
 // repeats. It also returns the lines with a rate that belong to no test. first is the number of the first line.
-func iperf3Tests(lines []string, first int) (all []iperf3Test, unread []Unread) {
+func iperf3Tests(lines []string, first int) (all []iperf3Test, unread []UnreadLine) {
 	var t iperf3Test
 	inServerOutput := false
 	begin := func(line int, args []string) {
@@ -183,7 +183,7 @@ func iperf3Tests(lines []string, first int) (all []iperf3Test, unread []Unread) 
 		case len(found) > 0:
 			t.summaries = append(t.summaries, found...)
 		case interim && sideWord.MatchString(line):
-			unread = append(unread, Unread{number, "impossible numbers"})
+			unread = append(unread, UnreadLine{number, "impossible numbers"})
 		case interim:
 			t.interim = append(t.interim, number)
 		case failure != nil:
@@ -195,7 +195,7 @@ func iperf3Tests(lines []string, first int) (all []iperf3Test, unread []Unread) 
 		case strings.Contains(line, "iperf Done."):
 			inServerOutput = false
 		case rateText.MatchString(line):
-			unread = append(unread, Unread{number, "not a row of iperf3"})
+			unread = append(unread, UnreadLine{number, "not a row of iperf3"})
 		}
 		t.connected, t.server = t.connected || connecting, t.server || serves
 		t.reverse = t.reverse || reverseLine.MatchString(line)
@@ -289,15 +289,15 @@ func (t iperf3Test) side(name string) (list []flowSummary, whole bool) {
 }
 
 // unread returns the figures of the test that its record does not have.
-func (t iperf3Test) unread() (list []Unread) {
+func (t iperf3Test) unread() (list []UnreadLine) {
 	if len(t.summaries) == 0 {
 		for _, line := range t.interim {
-			list = append(list, Unread{line, "an interval of a test whose lines of sender and receiver are missing"})
+			list = append(list, UnreadLine{line, "an interval of a test whose lines of sender and receiver are missing"})
 		}
 	}
 	if sent, whole := t.side("sender"); !whole {
 		for _, s := range sent {
-			list = append(list, Unread{s.line, "what was sent in one of two directions"})
+			list = append(list, UnreadLine{s.line, "what was sent in one of two directions"})
 		}
 	}
 	return list

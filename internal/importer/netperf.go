@@ -280,10 +280,10 @@ func isNumber(text string) bool {
 }
 
 // unread returns the rows of figures of the section that no record has.
-func (s section) unread(records []Record) (list []Unread) {
+func (s section) unread(records []Record) (list []UnreadLine) {
 	if first := s.firstRow(); first >= 0 && !s.hasPairs() && s.csvAt() < 0 {
 		for _, i := range s.rowsLike(first)[count(records):] {
-			list = append(list, Unread{s.lineOf(i), "a row of a test that is not read"})
+			list = append(list, UnreadLine{s.lineOf(i), "a row of a test that is not read"})
 		}
 	}
 	return list

@@ -9,6 +9,7 @@ import (
 
 	"github.com/knotmeter/knotmeter/internal/audit"
 	"github.com/knotmeter/knotmeter/internal/prose"
+	"github.com/knotmeter/knotmeter/internal/result"
 	"github.com/knotmeter/knotmeter/internal/unit"
 )
 
@@ -17,7 +18,46 @@ type Audited struct {
 	Source   string // a file or a results directory
 	Read     string // summary of its content
 	Rules    []audit.Examination
+	Figures  []result.Run // whose values were read from a file with tables
+	Unread   []audit.Unread
 	Warnings []string
+}
+
+// maxUnread is the number of unread cells that are shown.
+const maxUnread = 5
+
+// unreadText counts the cells that look like figures and were not read, and shows the first; empty if there are none.
+func (a Audited) unreadText() string {
+	n := len(a.Unread)
+	if n == 0 {
+		return ""
+	}
+	var shown []string
+	for _, u := range a.Unread[:min(n, maxUnread)] {
+		at := a.lineOf(u.Place)
+		if u.Column != "" {
+			at += ", column " + u.Column
+		}
+		shown = append(shown, fmt.Sprintf("%s (%q: %s)", at, u.Text, u.Reason))
+	}
+	verb := "were"
+	if n == 1 {
+		verb = "was"
+	}
+	text := fmt.Sprintf("%d of %s %s not read: %s", n, unit.Plural(len(a.figures())+n, "figure"), verb,
+		strings.Join(shown, "; "))
+	if more := n - len(shown); more > 0 {
+		return text + fmt.Sprintf("; and %d more, which -o json lists.", more)
+	}
+	return text + "."
+}
+
+// lineOf returns the line of a place in the source.
+func (a Audited) lineOf(place string) string {
+	if line, ok := strings.CutPrefix(place, a.Source+":"); ok {
+		return "line " + line
+	}
+	return place
 }
 
 // Findings returns the findings of a severity; those of all severities for "".
@@ -71,10 +111,8 @@ func (a Audited) summary() string {
 // subject returns the case, target, and line or run of a finding.
 func (a Audited) subject(f audit.Finding) string {
 	var parts []string
-	if line, ok := strings.CutPrefix(f.Place, a.Source+":"); ok {
-		parts = append(parts, "line "+line)
-	} else if f.Place != "" {
-		parts = append(parts, f.Place)
+	if f.Place != "" {
+		parts = append(parts, a.lineOf(f.Place))
 	}
 	parts = append(parts, nonEmpty(f.Case, f.Target)...)
 	switch n := len(f.Runs); {
@@ -96,6 +134,9 @@ func AuditText(w io.Writer, sources []Audited) error {
 		}
 		p.Line(prose.Plain(a.Source))
 		p.Line(prose.Plain(a.summary()))
+		if words := a.unreadText(); words != "" {
+			p.Paragraph("", "", words)
+		}
 		for _, severity := range audit.Severities {
 			a.section(&p, severity)
 		}
@@ -139,6 +180,9 @@ func AuditMarkdown(w io.Writer, sources []Audited) error {
 			b.WriteString("\n")
 		}
 		fmt.Fprintf(&b, "### %s\n\n%s\n", escapeMarkdown(a.Source), escapeMarkdown(a.summary()))
+		if words := a.unreadText(); words != "" {
+			b.WriteString("\n" + escapeMarkdown(words) + "\n")
+		}
 		if len(a.Findings("")) > 0 {
 			b.WriteString("\n| severity | rule | about | saw | why it matters |\n|---|---|---|---|---|\n")
 		}
@@ -168,7 +212,35 @@ type auditSource struct {
 	Findings []audit.Finding `json:"findings"`
 	Looked   map[string]int  `json:"looked"`  // number of things that each rule checked
 	Nothing  []string        `json:"nothing"` // rules that had nothing to check
+	Figures  []auditFigure   `json:"figures"` // of a file with tables
+	Unread   []audit.Unread  `json:"unread"`
 	Warnings []string        `json:"warnings"`
+}
+
+// An auditFigure is a number that was read from a table, in its base unit.
+type auditFigure struct {
+	Place    string    `json:"place"` // file and line
+	Case     string    `json:"case"`
+	Target   string    `json:"target"`
+	Metric   string    `json:"metric"` // ends in .sd for a spread, in .change for a claimed change
+	Unit     unit.Unit `json:"unit"`
+	Value    float64   `json:"value"`
+	Runs     string    `json:"runs,omitempty"`     // number of runs behind it, as the table states it
+	Interval string    `json:"interval,omitempty"` // as the table states it
+}
+
+// figures lists the figures that were read.
+func (a Audited) figures() []auditFigure {
+	list := []auditFigure{}
+	for i := range a.Figures {
+		r := &a.Figures[i]
+		for _, v := range r.Values {
+			list = append(list, auditFigure{
+				Place: audit.PlaceOf(r, v.Metric), Case: r.Case, Target: r.Target, Metric: v.Metric, Unit: v.Unit,
+				Value: v.Number, Runs: r.Fact(audit.FactRuns), Interval: r.Fact(audit.FactInterval)})
+		}
+	}
+	return list
 }
 
 // AuditJSON writes audits as an [AuditDocument]. The error is the writer's.
@@ -180,7 +252,8 @@ func AuditJSON(w io.Writer, sources []Audited) error {
 			looked[x.Rule.Name] = x.Checked
 		}
 		out.Sources = append(out.Sources, auditSource{
-			a.Source, a.Read, a.Findings(""), looked, a.idleRules(), append([]string{}, a.Warnings...),
+			a.Source, a.Read, a.Findings(""), looked, a.idleRules(), a.figures(),
+			append([]audit.Unread{}, a.Unread...), append([]string{}, a.Warnings...),
 		})
 	}
 	e := json.NewEncoder(w)

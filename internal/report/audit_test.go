@@ -14,7 +14,7 @@ func TestAuditIsSafe(t *testing.T) {
 	f := audit.Finding{Rule: "closed-loop", Severity: audit.Error, Case: evil, Target: evil, Saw: evil, Why: evil}
 	sources := []Audited{{Source: evil, Read: evil, Rules: []audit.Examination{
 		{Rule: audit.Rule{Name: "closed-loop", Why: "It matters."}, Checked: 1, Findings: []audit.Finding{f}},
-	}}}
+	}, Unread: []audit.Unread{{Place: evil, Column: evil, Text: evil, Reason: evil}}}}
 	checkLines(t, render(t, func(b *strings.Builder) error { return AuditText(b, sources) }), prose.Columns)
 	table := render(t, func(b *strings.Builder) error { return AuditMarkdown(b, sources) })
 	for line := range strings.Lines(table) {

@@ -111,8 +111,8 @@ var warningTexts = map[compare.Code]func(compare.Warning) string{
 	compare.FewRuns: func(w compare.Warning) string {
 		return fmt.Sprintf("There are %d and %d runs; below %d on each side there is no verdict", w.Count, w.Of, w.Needed)
 	},
-	compare.Drift: always("The runs rise or fall from run to run, more than by chance: the interval does not cover that, " +
-		"so there is no verdict"),
+	compare.Drift: always("The runs rise or fall from run to run, more than by chance: the interval does not cover " +
+		"that, so there is no verdict"),
 	compare.RunsDepend: func(w compare.Warning) string {
 		return fmt.Sprintf("Successive runs resemble each other; the interval is %.2g times as wide for it", w.Factor)
 	},

@@ -91,7 +91,8 @@ func permute(values []float64, n int, each func()) {
 }
 
 // TestTrendPOfSeveralSeries compares with the distribution over all orders within two series, and checks that a trend
-// that both have counts more than that of either, and one that only one side of the gap between them has does not count.
+// that both have counts more than that of either, and one that only one side of the gap between them has does not
+// count.
 func TestTrendPOfSeveralSeries(t *testing.T) {
 	first, second := []float64{1, 2, 3, 4}, []float64{10, 20, 30}
 	counts, orders := map[int]int{}, 0

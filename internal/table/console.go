@@ -2,7 +2,6 @@ package table
 
 import (
 	"cmp"
-	"regexp"
 	"slices"
 	"strings"
 
@@ -42,11 +41,13 @@ func (r *reader) readOutputs(from, to int) bool {
 	}
 	r.doc.Tables++
 	if r.cells += len(found); r.cells > maxCells {
-		r.over = from
+		r.over = r.number(from)
 		return true
 	}
 	for _, p := range found {
-		r.outputs = append(r.outputs, output{p, r.headings})
+		headings := r.headingsAbove(r.caption)
+		headings[allLevels-1] = heading(r.captionBefore(p.Line-1, from-1))
+		r.outputs = append(r.outputs, output{p, headings})
 	}
 	return true
 }
@@ -54,7 +55,7 @@ func (r *reader) readOutputs(from, to int) bool {
 // An output is a test in a block of code.
 type output struct {
 	importer.Printed
-	headings []string // above the block, by level from 1
+	headings []string // above it, by level from 1
 }
 
 // addOutputs adds a run for each test. Its target is the one that a heading above it names, the nearest heading first.
@@ -79,39 +80,48 @@ func (r *reader) addOutputs() {
 	}
 	level := repeatedLevel(others)
 	for _, o := range r.outputs {
+		r.section = sectionOf(o.headings)
 		r.addPrinted(o.Printed, cmp.Or(named(o), o.heading(level), r.firstHeading, result.Unknown))
 	}
 }
 
-// repetition matches a heading that numbers runs of the same test.
-var repetition = regexp.MustCompile(`(?i)^(?:run|test run|repetition|iteration|round|attempt)\b`)
-
 // heading returns the heading of a level; empty if there is none, or if it numbers runs.
 func (o output) heading(level int) string {
-	if level < 1 || level > len(o.headings) || repetition.MatchString(o.headings[level-1]) {
+	if level < 1 || level > len(o.headings) || isRepetition(o.headings[level-1]) {
 		return ""
 	}
 	return o.headings[level-1]
 }
 
-// repeatedLevel returns the lowest level of headings, from 1, at which the same workload is below different headings; 0
-// if there is none.
+// repeatedLevel returns the lowest level of headings, from 1, at which the same workload between the same nodes is
+// below different headings; 0 if there is none.
 func repeatedLevel(outputs []output) int {
-	for level := 1; level <= 6; level++ {
-		below := map[string]string{}
+	for level := 1; level <= allLevels; level++ {
+		below := map[[2]string]string{}
 		for _, o := range outputs {
-			if first, seen := below[o.Workload]; seen && first != o.heading(level) {
+			test := [2]string{o.Workload, o.where()}
+			if first, seen := below[test]; seen && first != o.heading(level) {
 				return level
 			}
-			below[o.Workload] = o.heading(level)
+			below[test] = o.heading(level)
 		}
 	}
 	return 0
 }
 
+// where returns which nodes the nearest heading names that names any: /same, /other, or empty.
+func (o output) where() string {
+	for _, h := range slices.Backward(o.headings) {
+		if where := whereOf(h); where != "" {
+			return where
+		}
+	}
+	return ""
+}
+
 // addPrinted adds a run of a test on a target.
 func (r *reader) addPrinted(p importer.Printed, target string) {
-	facts := factsWithValues(audit.FactPlace, r.place(p.Line), audit.FactTable, audit.TableOutput,
+	facts := factsWithValues(audit.FactPlace, r.place(r.number(p.Line-1)), audit.FactTable, audit.TableOutput,
 		audit.FactRow, short(r.line(p.Line-1)), audit.FactTool, p.Tool, audit.FactRuns, "1")
 	r.add(result.Run{Case: cmp.Or(p.Workload, result.Unknown), Target: target, Tool: p.Tool, Window: p.Window,
 		Values: p.Values, Facts: slices.Concat(facts, p.Facts), Warnings: p.Warnings, Invalid: p.Invalid})

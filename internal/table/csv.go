@@ -68,6 +68,9 @@ func (b *builder) readCSV(text string, separator rune) error {
 			continue
 		}
 		g.rows = append(g.rows, gridRow{line, cells})
+		for _, c := range cells {
+			b.style.observe(c)
+		}
 	}
 	if len(g.header) == 0 {
 		return fmt.Errorf("%s: %w: it is empty", b.name, ErrFormat)
@@ -159,8 +162,8 @@ var factColumns = []string{
 
 // longRun returns the run with the value of a row in the long form.
 func (b *builder) longRun(line int, field func(string) string) (result.Run, error) {
-	figures, ok := parseCell(field("value"))
-	if !ok || len(figures) != 1 {
+	figures, reason := b.parseCell(line, field("value"))
+	if reason != "" || len(figures) != 1 {
 		return result.Run{}, b.formatError(line, "the value %q is not a number", field("value"))
 	}
 	f := figures[0]
@@ -182,7 +185,7 @@ func (b *builder) longRun(line int, field func(string) string) (result.Run, erro
 	}
 	metric := cmp.Or(strings.ToLower(field("metric")), metricOfUnit(f.unit))
 	values := []result.Value{value(metric, f.unit, f.number*f.scale)}
-	if sd, ok := decimal(field("sd")); ok && sd > 0 && finite(sd*f.scale) {
+	if sd, _, ok := b.style.number(field("sd")); ok && sd > 0 && finite(sd*f.scale) {
 		values = append(values, result.Value{Metric: metric + audit.SpreadSuffix, Unit: f.unit, Number: sd * f.scale})
 	}
 	r := result.Run{Case: cmp.Or(field("case"), result.Unknown),

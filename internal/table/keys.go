@@ -27,7 +27,11 @@ var (
 func (r *reader) readKeys() int {
 	text := strings.TrimSpace(r.line(r.at))
 	if found := blockHeading.FindStringSubmatch(text); found != nil {
-		r.blockLine, r.target, r.baseline = r.at+1, found[1], ""
+		if r.blockLine == 0 && !r.inCode {
+			r.caption = r.title()
+		}
+		r.section = sectionOf(r.headingsAbove(r.caption))
+		r.blockLine, r.target, r.baseline = r.number(r.at), found[1], ""
 		for _, word := range []string{"Results of ", "Results for ", "Results ", "Result "} {
 			r.target = strings.TrimPrefix(r.target, word)
 		}
@@ -63,7 +67,7 @@ func (r *reader) addKey(run result.Run) {
 // blockFacts returns the facts of a figure in the block.
 func (r *reader) blockFacts(label string) []result.Fact {
 	block := fmt.Sprintf("the block in line %d", r.blockLine)
-	return factsWithValues(audit.FactPlace, r.place(r.at+1), audit.FactTable, block, audit.FactRow, label)
+	return factsWithValues(audit.FactPlace, r.place(r.number(r.at)), audit.FactTable, block, audit.FactRow, label)
 }
 
 // blockCase returns the case of the blocks below a heading.
@@ -82,13 +86,22 @@ func (r *reader) readChange(label, text string) int {
 	}
 	number, err := strconv.ParseFloat(found[1], 64)
 	if err != nil {
-		r.warn(r.at+1, "%q is no change in percent", short(text))
+		r.warn(r.number(r.at), "%q is no change in percent", short(text))
 		return 1
 	}
-	facts := append(r.blockFacts(label), result.Fact{Name: audit.FactAgainst, Value: r.baseline})
+	name := r.keyMetric(label) + audit.ChangeSuffix
+	facts := append(r.blockFacts(label), result.Fact{Name: audit.FactAgainst, Value: r.baseline},
+		digitFact(name, found[1], 0.01))
 	r.addKey(result.Run{Case: r.blockCase(), Target: r.target, Facts: facts,
-		Values: []result.Value{{Metric: r.keyMetric(label) + audit.ChangeSuffix, Unit: unit.Ratio, Number: number / 100}}})
+		Values: []result.Value{{Metric: name, Unit: unit.Ratio, Number: number / 100}}})
 	return 1
+}
+
+// digitFact returns a fact with the value of one unit in the last digit of a metric.
+func digitFact(metric, number string, scale float64) result.Fact {
+	_, decimals, _ := strings.Cut(number, ".")
+	return result.Fact{Name: audit.FactDigit + "." + metric,
+		Value: strconv.FormatFloat(math.Pow10(-len(decimals))*scale, 'g', 3, 64)}
 }
 
 func (r *reader) keyMetric(label string) string {
@@ -111,7 +124,7 @@ func (r *reader) readStatistics(label, text string) int {
 		number, err := strconv.ParseFloat(p[2], 64)
 		scale, u := r.blockUnit(p[3])
 		if err != nil || !finite(number*scale) {
-			r.warn(r.at+1, "%q is no number", p[2])
+			r.warn(r.number(r.at), "%q is no number", p[2])
 			continue
 		}
 		switch name := strings.ToLower(p[1]); name {
@@ -120,6 +133,7 @@ func (r *reader) readStatistics(label, text string) int {
 				aggregate := map[string]string{"avg": "mean", "average": "mean"}[name]
 				facts = append(facts, result.Fact{Name: audit.FactAggregate, Value: cmp.Or(aggregate, name)})
 				values = append([]result.Value{value(metric, u, number*scale)}, values...)
+				facts = append(facts, digitFact(metric, p[2], scale))
 			}
 		case "variance", "var":
 			if number >= 0 {

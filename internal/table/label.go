@@ -6,6 +6,7 @@ import (
 	"math"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"unicode"
 
@@ -35,26 +36,15 @@ type part struct {
 	scale  float64
 }
 
+// perSecondWords matches a rate in words, such as "requests per second".
+var perSecondWords = regexp.MustCompile(`(?i)(\w+) per sec(?:ond)?\b`)
+
 // brackets matches text in round or square brackets.
 var brackets = regexp.MustCompile(`[(\[]([^()\[\]]*)[)\]]`)
 
-// toHalfWidth replaces full-width brackets and punctuation.
-func toHalfWidth(text string) string { return halfWidths.Replace(text) }
-
-var (
-	halfWidths = strings.NewReplacer("（", "(", "）", ")", "【", "[",
-		"】", "]", "，", ",", "：", ":", "／", "/", "％", "%", "\u00a0", " ")
-	withoutMarks = strings.NewReplacer("`", "", "**", "", "<br>", " ", "<br/>", " ")
-)
-
-// clean returns a label without Markdown marks, full-width punctuation and repeated spaces.
-func clean(text string) string {
-	return strings.Join(strings.Fields(withoutMarks.Replace(toHalfWidth(text))), " ")
-}
-
 // parseMeasure parses a label such as "TCP Latency (Mean µs/Transaction Rate)".
 func parseMeasure(label string) measure {
-	text := clean(label)
+	text := perSecondWords.ReplaceAllString(clean(label), "$1/s")
 	low := strings.ToLower(text)
 	m := measure{path: pathOf(low)}
 	for _, found := range brackets.FindAllStringSubmatch(text, -1) {
@@ -62,6 +52,9 @@ func parseMeasure(label string) measure {
 	}
 	if m.unit == "" {
 		m.parseLastUnit(text)
+	}
+	if pieces := brackets.ReplaceAllString(text, ""); len(m.parts) == 0 && strings.Contains(pieces, "/") {
+		m.parts = parseParts(pieces)
 	}
 	m.workload, m.params = workloadOf(low)
 	if m.workload == "" && m.unit == unit.BitPerSecond && containsAny(low, "tcp", "udp") {
@@ -95,19 +88,20 @@ func (m *measure) parseBracket(text string) {
 			return
 		}
 	}
+	m.parts = parseParts(text)
+}
+
+// parseParts parses the parts of a cell, between slashes; nil unless there are two or more, and all are known.
+func parseParts(text string) (parts []part) {
 	pieces := strings.Split(text, "/")
-	if len(pieces) < 2 {
-		return
-	}
-	var parts []part
 	for _, piece := range pieces {
 		p, ok := parsePart(piece)
-		if !ok {
-			return
+		if !ok || len(pieces) < 2 {
+			return nil
 		}
 		parts = append(parts, p)
 	}
-	m.parts = parts
+	return parts
 }
 
 // detectNetperf sets the tool if the unit is that of netperf's tables, which no other tool uses.
@@ -141,35 +135,18 @@ func parsePart(text string) (part, bool) {
 	return p, p.metric != ""
 }
 
-// parseLastUnit parses a unit at the end of a label, as in "throughput Gbit/s" or "p99_us".
+// parseLastUnit parses a unit at the end of a label, as in "throughput Gbit/s" or "p99_us". That of a quantity, such as
+// "64 KiB", is no unit of figures.
 func (m *measure) parseLastUnit(text string) {
 	words := strings.FieldsFunc(text, func(r rune) bool { return unicode.IsSpace(r) || r == '_' || r == ',' || r == ';' })
-	if len(words) < 2 {
+	switch n := len(words); {
+	case n == 1 && strings.Contains(text, "/s"): // the unit alone
+	case n < 2, unicode.IsDigit([]rune(words[n-2])[0]): // "64 B" is a value
 		return
 	}
 	if scale, u, ok := unitOf(words[len(words)-1]); ok && u != unit.Count {
 		m.unit, m.scale = u, scale
 	}
-}
-
-// unitOf parses the name of a unit in its common spellings. It returns false for others, and for plain counts.
-func unitOf(name string) (scale float64, u unit.Unit, ok bool) {
-	name = strings.TrimSpace(name)
-	if name == "" || strings.ContainsAny(name[:1], "0123456789+-.") && !strings.HasPrefix(name, "10^6") {
-		return 0, "", false
-	}
-	switch strings.ToLower(name) {
-	case "microseconds", "microsecond", "usec", "usecs", "µsec", "微秒":
-		name = "us"
-	case "milliseconds", "millisecond", "msec", "毫秒":
-		name = "ms"
-	case "秒":
-		name = "s"
-	case "10^6bits/sec", "10^6bits/s":
-		name = "10^6bits/s"
-	}
-	scale, u, err := unit.Parse("1 " + name)
-	return scale, u, err == nil && u != unit.Count
 }
 
 // withDefaults fills in from a table's title what the label lacks.
@@ -196,6 +173,23 @@ func (m measure) describesMeasurement() bool {
 	return m.metric != "" || m.workload != "" || m.path != "" || len(m.parts) > 1
 }
 
+// measured reports whether a figure is the result of a measurement: it is a rate, or its metric is named and has its
+// unit.
+func (m measure) measured(f figure) bool {
+	u := cmp.Or(f.unit, m.unit)
+	if len(m.parts) > 0 || u == unit.BitPerSecond || u == unit.PerSecond || m.workload != "" && m.metric != "" {
+		return true
+	}
+	known, isMetric := metric.Find(m.metric)
+	if !isMetric {
+		return false
+	}
+	if u == "" {
+		return m.metric != metric.Mean && m.metric != metric.Max && m.metric != metric.Min
+	}
+	return known.Unit == u || m.unit == unit.Second && known.Better == metric.Lower
+}
+
 // withoutUnit returns the name of a column without units in brackets.
 func withoutUnit(header string) string {
 	return brackets.ReplaceAllStringFunc(clean(header), func(found string) string {
@@ -211,10 +205,20 @@ var metricWords = regexp.MustCompile(`(?i)\b(?:p_?\d{1,2}(?:\.\d+)?|\d{1,2}(?:\.
 	`|mean|average|avg|median|maximum|max|minimum|min|peak|latency|latencies)\b`)
 
 // caseOf returns the case of a label, <path>/<workload>. Words of the label stand in for an unknown workload.
-func (m measure) caseOf(label string, families family.List) result.Case {
+func (m measure) caseOf(label string, values []result.Value, families family.List) result.Case {
 	name := m.workload
+	if strings.HasSuffix(name, "-stream") && values[0].Metric == metric.Rate {
+		name = "" // a throughput of requests
+	}
 	if name == "" && m.path == "" {
-		name = slug(metricWords.ReplaceAllString(brackets.ReplaceAllString(clean(label), " "), " "))
+		words := brackets.ReplaceAllStringFunc(clean(label), func(found string) string {
+			var in measure
+			if in.parseBracket(found[1 : len(found)-1]); in.unit != "" || len(in.parts) > 0 {
+				return " "
+			}
+			return found // it may tell two rows apart, as in "read (4K)"
+		})
+		name = slug(metricWords.ReplaceAllString(words, " "))
 	}
 	if name == "" || name == result.Unknown {
 		name = cmp.Or(metricOfUnit(m.unit), "value")
@@ -239,6 +243,16 @@ func slug(text string) string {
 	return strings.Join(words, "-")
 }
 
+// byPosition returns a measure for each figure of a cell whose label does not name its parts: they are different cases.
+func (m measure) byPosition(figures []figure) (measures []measure, groups [][]figure) {
+	for i, f := range figures {
+		of := m
+		of.params = strings.TrimPrefix(m.params+",figure="+strconv.Itoa(i+1), ",")
+		measures, groups = append(measures, of), append(groups, []figure{f})
+	}
+	return measures, groups
+}
+
 // values converts the figures of a cell to values in base units.
 func (m measure) values(figures []figure) ([]result.Value, error) {
 	parts := m.parts
@@ -246,7 +260,7 @@ func (m measure) values(figures []figure) ([]result.Value, error) {
 		parts = []part{{metric: m.metric}}
 	}
 	if len(parts) != len(figures) {
-		return nil, fmt.Errorf("it has %d figures, the label names %d", len(figures), len(parts))
+		return nil, fmt.Errorf("%d figures, where the label names %d", len(figures), len(parts))
 	}
 	var values []result.Value
 	for i, f := range figures {
@@ -261,17 +275,27 @@ func (m measure) values(figures []figure) ([]result.Value, error) {
 		if u == "" {
 			u, scale = unit.Count, 1
 		}
-		metric := p.metric
-		if metric == "" {
-			metric = metricOfUnit(u)
+		name := p.metric
+		switch {
+		case name == "" && f.iops:
+			name = metric.IOPS
+		case name == "":
+			name = metricOfUnit(u)
+		case name == metric.Throughput && u == unit.PerSecond:
+			name = metric.Rate
+		case name == metric.Throughput && u == unit.Second, name == metric.Latency && u != unit.Second && u != unit.Count:
+			name = metricOfUnit(u)
+		}
+		if f.suffix && scale != 1 {
+			return nil, fmt.Errorf("a suffix, and a unit with a prefix in the header")
 		}
 		number := f.number * scale
 		if !finite(number) || !finite(f.sd*scale) {
 			return nil, fmt.Errorf("it is too large")
 		}
-		values = append(values, value(metric, u, number))
+		values = append(values, value(name, u, number))
 		if f.sd > 0 {
-			values = append(values, result.Value{Metric: metric + audit.SpreadSuffix, Unit: u, Number: f.sd * scale})
+			values = append(values, result.Value{Metric: name + audit.SpreadSuffix, Unit: u, Number: f.sd * scale})
 		}
 	}
 	return values, nil
@@ -311,6 +335,36 @@ func containsAny(text string, words ...string) bool {
 	return slices.ContainsFunc(words, func(w string) bool { return strings.Contains(text, w) })
 }
 
+// streams reports whether a lower-case text names streams of a network: "stream" alone may be any.
+func streams(low string) bool {
+	return strings.Contains(low, "stream") && containsAny(low, "tcp", "udp", "sctp", "iperf", "netperf")
+}
+
+// networkRate reports whether a lower-case text names a throughput, and no word that may make it that of another thing
+// than a network, as in "sequential read throughput".
+func networkRate(low string) bool {
+	if !containsAny(low, "throughput", "bandwidth", "吞吐", "带宽") {
+		return false
+	}
+	if containsAny(low, "tcp", "udp", "iperf", "netperf") || pathOf(low) != "" {
+		return true
+	}
+	for _, word := range latinWord.FindAllString(brackets.ReplaceAllString(low, " "), -1) {
+		if _, _, isUnit := unitOf(word); !isUnit && !networkWord.MatchString(word) {
+			return false
+		}
+	}
+	return true
+}
+
+var (
+	latinWord   = regexp.MustCompile(`[\pL\d/.]+`)
+	networkWord = regexp.MustCompile(`^(?:throughput|bandwidth|max|maximum|mean|average|avg|median|min|minimum|peak|` +
+		`total|network|net|pods?|nodes?|hosts?|services?|to|from|same|other|inter|intra|cross|different|streams?|flows?|` +
+		`connections?|threads?|single|multi|multiple|parallel|direct|bidirectional|full|duplex|ip|mtu|mss|tx|rx|sent|` +
+		`received|send|receive|upload|download|in|out|with|per|mi?b|ki?b|b|\d.*|.*[^a-z].*)$`)
+)
+
 // workloadOf returns the workload that a lower-case label names, and its parameters; empty if it names none.
 func workloadOf(low string) (workload, params string) {
 	udp := containsAny(low, "udp")
@@ -326,7 +380,7 @@ func workloadOf(low string) (workload, params string) {
 			return "udp-rr", ""
 		}
 		return "tcp-rr", ""
-	case containsAny(low, "throughput", "bandwidth", "stream", "吞吐", "带宽"):
+	case streams(low), networkRate(low):
 		params := paramsOf(low)
 		if udp {
 			return "udp-stream", params
@@ -345,6 +399,9 @@ var (
 	mtuWord  = regexp.MustCompile(`\b(mtu|mss)\s?=?\s?(\d{2,5})\b`)
 )
 
+// oneWayWord matches a word for the direction of a stream, as tables of network cards have it.
+var oneWayWord = regexp.MustCompile(`\b[tr]x\b`)
+
 // bothWaysWords are words for a stream in both directions at once.
 var bothWaysWords = []string{"bidirectional", "bidir", "full duplex", "双向"}
 
@@ -354,6 +411,8 @@ func paramsOf(low string) string {
 	var params []string
 	if containsAny(low, bothWaysWords...) {
 		params = append(params, "direction=both")
+	} else if found := oneWayWord.FindString(low); found != "" {
+		params = append(params, "direction="+found)
 	}
 	if found := flowsWord.FindStringSubmatch(low); found != nil {
 		params = append(params, "flows="+cmp.Or(found[1], found[2]))
@@ -369,16 +428,16 @@ func paramsOf(low string) string {
 	return strings.Join(params, ",")
 }
 
-// percentileWord matches p99, P99.9, 99th percentile, 99%tile, P99_LATENCY.
+// percentileWord matches p99, P99.9, 99th percentile, 99%tile, P99_LATENCY, and a label that is only 99th or 99.9%.
 var percentileWord = regexp.MustCompile(`\bp_?(\d{1,2}(?:\.\d+)?)(?:\b|_)` +
-	`|\b(\d{1,2}(?:\.\d+)?) ?(?:th percentile|%tile|%-tile|th pct)`)
+	`|\b(\d{1,2}(?:\.\d+)?) ?(?:th percentile|%tile|%-tile|th pct)|^(\d{2}(?:\.\d+)?)(?:th|st|nd|rd|%)$`)
 
 // metricOf returns the metric that a lower-case text names; empty if it names none.
 func metricOf(low string) string {
 	if found := percentileWord.FindStringSubmatch(low); found != nil {
-		return "p" + cmp.Or(found[1], found[2])
+		return "p" + cmp.Or(found[1], found[2], found[3])
 	}
-	throughput := containsAny(low, "throughput", "bandwidth", "吞吐", "带宽", "stream")
+	throughput := containsAny(low, "throughput", "bandwidth", "吞吐", "带宽") || streams(low)
 	switch {
 	case containsAny(low, "loss", "lost", "丢包"):
 		return metric.Loss
@@ -396,7 +455,7 @@ func metricOf(low string) string {
 		return metric.P50
 	case containsAny(low, "mean", "average", "avg", "平均"):
 		return metric.Mean
-	case containsAny(low, "max", "peak", "最大", "峰值"):
+	case containsAny(low, "max", "peak", "最大", "峰值") && !largestLoad(low):
 		return metric.Max
 	case containsAny(low, "min_", "minimum", "最小") || low == "min":
 		return metric.Min
@@ -406,10 +465,13 @@ func metricOf(low string) string {
 	return ""
 }
 
+// largestLoad reports whether a lower-case label says that the load is the largest, rather than the figure.
+func largestLoad(low string) bool { return containsAny(low, "udp max", "max load", "max size") }
+
 // aggregateOf returns how a figure summarises its runs, by a lower-case label; empty if the label does not name it.
 func aggregateOf(low string) string {
 	switch {
-	case containsAny(low, "max", "peak", "最大", "峰值"):
+	case containsAny(low, "max", "peak", "最大", "峰值") && !largestLoad(low):
 		return audit.AggregateMax
 	case containsAny(low, "mean", "average", "avg", "平均"):
 		return audit.AggregateMean
@@ -422,23 +484,7 @@ func aggregateOf(low string) string {
 // pathOf returns the one of the nine paths that a lower-case label names; empty if it names none, and without /same or
 // /other if it does not name the node.
 func pathOf(low string) string {
-	where := ""
-	takeNodeWords := func(place, replacement string, phrases ...string) {
-		for _, phrase := range phrases {
-			if strings.Contains(low, phrase) {
-				if where == "" {
-					where = place
-				}
-				low = strings.ReplaceAll(low, phrase, replacement)
-			}
-		}
-	}
-	// 不同节点 (other node) contains 同节点 (same node), so it comes first.
-	takeNodeWords("/other", " ", "不同的节点", "不同节点", "跨节点", "其他节点", "另一节点", "different nodes", "different node", "other node",
-		"another node", "inter-node", "internode", "cross-node", "cross node", "/other")
-	takeNodeWords("/same", " node ", "pod 所在的节点", "pod所在的节点", "pod 所在节点")
-	takeNodeWords("/same", " ", "相同的节点", "相同节点", "同一节点", "同节点", "此节点", "本节点", "same-node", "same node",
-		"intra-node", "intranode", "/same")
+	where, low := cutNodeWords(low)
 	pods, service := strings.Count(low, "pod"), containsAny(low, "service", "svc")
 	node := containsAny(low, "节点", "node", "host", "bare metal", "baremetal")
 	switch {
@@ -454,79 +500,31 @@ func pathOf(low string) string {
 		return "pod-node" + where
 	case pods == 0 && (containsAny(low, "节点间", "节点之间", "节点和节点", "bare metal", "baremetal") ||
 		strings.Count(low, "node") > 1 || strings.Count(low, "host") > 1):
+		if where == "/same" { // within one node there is no path of this name
+			return ""
+		}
 		return "node-node"
 	}
 	return ""
 }
 
-// A figure is a number in a cell, with its unit and standard deviation if the cell has them.
-type figure struct {
-	number, sd float64
-	digit      float64   // value of one unit in the last digit; 0: unknown
-	unit       unit.Unit // empty: none in the cell
-	scale      float64   // factor to the base unit
-}
-
-// cellNumber matches a number, optionally followed by ± and another number, and by a unit.
-var cellNumber = regexp.MustCompile(`^[~≈]?\s*([+-]?\d[\d,]*(?:\.\d+)?(?:[eE][+-]?\d+)?)` +
-	`(?:\s*(?:±|\+/-|\+-)\s*(\d+(?:\.\d+)?))?\s*([^\s\d][^\s]*)?\s*[*⬆⬇↑↓️]*$`)
-
-// spacedNumber matches a number with spaces between thousands.
-var spacedNumber = regexp.MustCompile(`^\d{1,3}(?:[ \x{2009}\x{202f}]\d{3})+(?:\.\d+)?$`)
-
-// parseCell parses the figures of a cell: one, or two to four between slashes.
-func parseCell(text string) ([]figure, bool) {
-	text = strings.Trim(clean(text), "* ")
-	if spacedNumber.MatchString(text) {
-		text = strings.Join(strings.FieldsFunc(text, unicode.IsSpace), "")
-	}
-	if f, ok := parseFigure(text); ok {
-		return []figure{f}, true
-	}
-	var figures []figure
-	for piece := range strings.SplitSeq(text, "/") {
-		f, ok := parseFigure(strings.TrimSpace(piece))
-		if !ok || f.unit != "" && f.unit != unit.Ratio {
-			return nil, false
-		}
-		figures = append(figures, f)
-	}
-	return figures, len(figures) > 1 && len(figures) < 5
-}
-
-func parseFigure(text string) (figure, bool) {
-	found := cellNumber.FindStringSubmatch(text)
-	if found == nil || strings.HasSuffix(found[1], ",") {
-		return figure{}, false
-	}
-	f := figure{scale: 1}
-	var ok bool
-	if f.number, ok = decimal(strings.ReplaceAll(found[1], ",", "")); !ok {
-		return figure{}, false
-	}
-	if _, decimals, _ := strings.Cut(found[1], "."); !strings.ContainsAny(found[1], "eE") {
-		f.digit = math.Pow10(-len(decimals))
-	}
-	f.sd, _ = decimal(found[2])
-	if name := strings.TrimRight(found[3], "*⬆⬇↑↓️"); name != "" {
-		if f.scale, f.unit, ok = unitOf(name); !ok {
-			return figure{}, false
+// cutNodeWords returns which nodes a lower-case text names, /same or /other, and the text without the words for it.
+func cutNodeWords(low string) (where, rest string) {
+	takeNodeWords := func(place, replacement string, phrases ...string) {
+		for _, phrase := range phrases {
+			if strings.Contains(low, phrase) {
+				if where == "" {
+					where = place
+				}
+				low = strings.ReplaceAll(low, phrase, replacement)
+			}
 		}
 	}
-	return f, true
-}
-
-func decimal(text string) (float64, bool) {
-	v, u, err := unit.Parse(text)
-	return v, err == nil && u == unit.Count
-}
-
-// missing reports whether a cell is empty or has a placeholder for a figure.
-func missing(text string) bool {
-	switch strings.ToLower(strings.Trim(clean(text), "*_ ")) {
-	case "", "-", "–", "—", "n/a", "na", "n.a.", "none", "null", "tbd", "?", "x", "nan", "fail", "failed", "error",
-		"timeout", "无", "失败":
-		return true
-	}
-	return false
+	// 不同节点 (other node) contains 同节点 (same node), so it comes first.
+	takeNodeWords("/other", " ", "不同的节点", "不同节点", "跨节点", "其他节点", "另一节点", "different nodes", "different node",
+		"other node", "other-node", "another node", "inter-node", "internode", "cross-node", "cross node", "/other")
+	takeNodeWords("/same", " node ", "pod 所在的节点", "pod所在的节点", "pod 所在节点")
+	takeNodeWords("/same", " ", "相同的节点", "相同节点", "同一节点", "同节点", "此节点", "本节点", "same-node", "same node",
+		"intra-node", "intranode", "/same")
+	return where, low
 }

@@ -34,7 +34,7 @@ func (r *reader) readList() int {
 		if listItem(r.line(i+1)) != "" && indent(i+1) > indent(i) {
 			continue
 		}
-		r.listed = append(r.listed, listed{clean(listItem(r.line(i))), r.place(i + 1)})
+		r.listed = append(r.listed, listed{clean(listItem(r.line(i))), r.place(r.number(i))})
 	}
 	return n
 }

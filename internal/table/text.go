@@ -16,6 +16,8 @@ type reader struct {
 	inCode   bool // within a block of code
 	outputs  []output
 	headings []string // above the current line, by level from 1
+	items    []item   // list items above the current line
+	caption  string   // of the current block of code or of keys
 
 	firstHeading     string
 	heading          string // last heading
@@ -28,6 +30,7 @@ type reader struct {
 func (b *builder) readText(lines []string) {
 	r := &reader{builder: b, lines: lines}
 	r.readGlobals()
+	r.observeStyle()
 	if !r.code {
 		r.readOutputs(0, len(r.lines)) // the whole text may be such output
 	}
@@ -69,21 +72,45 @@ func (r *reader) line(i int) string {
 	return strings.TrimRight(r.lines[i], " \t\r")
 }
 
+// number returns the number in the file of a line, from 0.
+func (r *reader) number(i int) int {
+	if r.numbers == nil {
+		return i + 1
+	}
+	return r.numbers[min(i, len(r.numbers)-1)]
+}
+
+// observeStyle finds out how the tables write numbers.
+func (r *reader) observeStyle() {
+	for i := range r.lines {
+		cells, _ := splitPipes(r.line(i))
+		if _, figures := figuresAtEnd(r.line(i)); len(cells) < 2 {
+			cells = figures
+		}
+		for _, c := range cells {
+			if len(cells) > 1 {
+				r.style.observe(c)
+			}
+		}
+	}
+}
+
 // readNext reads what begins at the current line, and returns its number of lines.
 func (r *reader) readNext() int {
 	text := r.line(r.at)
 	trimmed := strings.TrimSpace(text)
 	switch {
 	case isFence(trimmed):
-		r.inCode = !r.inCode
-		if r.inCode {
+		if r.inCode = !r.inCode; r.inCode {
+			r.caption = r.title()
 			return 1 + r.readConsole()
 		}
+		r.caption = ""
 		return 1
 	case trimmed == "":
 		return 1
 	}
-	for _, read := range []func() int{r.readMarkdownTable, r.readKeys, r.readPlainTable} {
+	for _, read := range []func() int{r.readPipeTable, r.readVegeta, r.readKeys, r.readPlainTable} {
 		if n := read(); n > 0 {
 			return n
 		}
@@ -97,12 +124,14 @@ func (r *reader) readNext() int {
 		r.newHeading(len(trimmed)-len(text), strings.TrimSpace(text))
 	case r.configurations && listItem(text) != "":
 		return r.readList()
+	default:
+		r.readItem(text)
 	}
 	return 1
 }
 
 func (r *reader) newHeading(level int, text string) {
-	r.heading, r.target, r.baseline, r.blockLine = text, "", "", 0
+	r.heading, r.target, r.baseline, r.blockLine, r.items = text, "", "", 0, nil
 	r.firstHeading = cmp.Or(r.firstHeading, text)
 	headings := slices.Clone(r.headings[:min(level-1, len(r.headings))])
 	for len(headings) < level-1 {
@@ -113,61 +142,123 @@ func (r *reader) newHeading(level int, text string) {
 	r.configurations = containsAny(low, "configurations", "variants", "类型", "模式") || strings.HasSuffix(low, " types")
 }
 
-// readMarkdownTable reads a table with pipes: a header, a line of dashes, and rows. It returns its number of lines; 0
-// if there is no such table.
-func (r *reader) readMarkdownTable() int {
-	header := splitPipes(r.line(r.at))
-	if len(header) < 2 || !isSeparator(splitPipes(r.line(r.at+1))) {
+// readPipeTable reads a table with pipes: a header, a line of dashes, and rows. It may have pipes at both ends, as most
+// of Markdown, or none, and lines between its rows, as programs draw them. It returns its number of lines; 0 if there
+// is no such table.
+func (r *reader) readPipeTable() int {
+	header, outer := splitPipes(r.line(r.at))
+	if len(header) < 2 || isBorder(r.line(r.at)) {
 		return 0
 	}
-	g := grid{line: r.at + 1, title: r.title(), header: header}
-	n := 2
-	for ; ; n++ {
-		cells := splitPipes(r.line(r.at + n))
-		if len(cells) < 2 {
+	lines := r.headerLines(header)
+	if separator, _ := splitPipes(r.line(r.at + lines)); !isSeparator(separator) && !isBorder(r.line(r.at+lines)) {
+		return 0
+	}
+	g := grid{line: r.number(r.at), title: r.title(), heading: r.heading, header: header}
+	n := lines + 1
+	for ; r.at+n < len(r.lines); n++ {
+		if isBorder(r.line(r.at + n)) {
+			continue
+		}
+		cells, rowOuter := splitPipes(r.line(r.at + n))
+		if len(cells) < 2 || outer && !rowOuter {
 			break
 		}
 		if len(cells) > len(header) {
-			r.warn(r.at+n+1, "the row has %d cells, its header %d", len(cells), len(header))
+			r.warn(r.number(r.at+n), "the row has %d cells, its header %d", len(cells), len(header))
 			cells = cells[:len(header)]
 		}
-		g.rows = append(g.rows, gridRow{r.at + n + 1, cells})
+		g.rows = append(g.rows, gridRow{r.number(r.at + n), cells})
 	}
+	if len(g.rows) == 0 {
+		return 0
+	}
+	r.section = sectionOf(r.headingsAbove(cmp.Or(g.title, r.caption)))
 	r.readGrid(g)
 	return n
+}
+
+// maxHeaderLines is the number of lines that a header between two borders may have.
+const maxHeaderLines = 4
+
+// headerLines returns the number of lines of the header that begins at the current line. One below a border may have
+// several up to the next border; their cells are joined in header.
+func (r *reader) headerLines(header []string) int {
+	if !isBorder(r.line(r.at - 1)) {
+		return 1
+	}
+	joined := slices.Clone(header)
+	for n := 1; n <= maxHeaderLines; n++ {
+		if isBorder(r.line(r.at + n)) {
+			copy(header, joined)
+			return n
+		}
+		cells, _ := splitPipes(r.line(r.at + n))
+		if len(cells) != len(header) {
+			break
+		}
+		for i, c := range cells {
+			joined[i] = strings.TrimSpace(joined[i] + " " + c)
+		}
+	}
+	return 1
 }
 
 // title returns the last line with text within the three above the current one; empty if it is a row of a table.
 func (r *reader) title() string {
 	for i := r.at - 1; i >= max(0, r.at-3); i-- {
-		if text := strings.TrimSpace(r.line(i)); text != "" {
-			if len(splitPipes(text)) > 1 {
-				return ""
-			}
-			return strings.TrimLeft(text, "-*# ")
+		text := strings.TrimSpace(r.line(i))
+		if text == "" || isBorder(text) {
+			continue
 		}
+		if isFence(text) {
+			return ""
+		}
+		if cells, _ := splitPipes(text); len(cells) > 1 {
+			return ""
+		}
+		return strings.TrimLeft(text, "-*# ")
 	}
 	return ""
 }
 
-// splitPipes returns the cells of a line of a Markdown table; nil if the line does not begin with a pipe.
-func splitPipes(line string) []string {
-	text := strings.TrimSpace(line)
-	if !strings.HasPrefix(text, "|") {
-		return nil
+// pipes replaces the vertical lines that programs draw by pipes.
+var pipes = strings.NewReplacer("│", "|", "┃", "|", "║", "|")
+
+// splitPipes returns the cells of a line with pipes, and whether it begins with one; no cells for a line without pipes.
+func splitPipes(line string) (cells []string, outer bool) {
+	text := pipes.Replace(strings.TrimSpace(line))
+	if !strings.Contains(text, "|") {
+		return nil, false
 	}
-	text = strings.TrimPrefix(strings.TrimSuffix(text, "|"), "|")
-	cells := strings.Split(strings.ReplaceAll(text, `\|`, "\x00"), "|")
+	outer = strings.HasPrefix(text, "|")
+	text = strings.ReplaceAll(text, `\|`, "\x00")
+	text = strings.TrimSuffix(strings.TrimPrefix(text, "|"), "|")
+	cells = strings.Split(text, "|")
 	for i, c := range cells {
 		cells[i] = strings.TrimSpace(strings.ReplaceAll(c, "\x00", "|"))
 	}
-	return cells
+	return cells, outer
 }
 
 // isSeparator reports whether cells are those of the line between header and rows.
 func isSeparator(cells []string) bool {
 	other := func(c string) bool { return strings.Trim(c, "-:") != "" || !strings.Contains(c, "-") }
 	return len(cells) > 0 && !slices.ContainsFunc(cells, other)
+}
+
+// rule matches a part of a horizontal line.
+var rule = regexp.MustCompile(`---|===|[─━═]`)
+
+// isBorder reports whether a line is a horizontal line that a program draws around a table or between its rows.
+func isBorder(line string) bool {
+	text := strings.TrimSpace(line)
+	for _, r := range text {
+		if !strings.ContainsRune("+-=| ", r) && (r < '\u2500' || r > '\u257f') {
+			return false
+		}
+	}
+	return utf8.RuneCountInString(text) > 2 && rule.MatchString(text)
 }
 
 // readPlainTable reads a table without marks: a header, and two or more lines with a label and the same number of
@@ -184,18 +275,19 @@ func (r *reader) readPlainTable() int {
 	if !ok {
 		return 0
 	}
-	g := grid{line: r.at + 1, header: header}
+	g := grid{line: r.number(r.at), heading: r.heading, header: header}
 	n := 1
 	for ; ; n++ {
 		label, row := figuresAtEnd(r.line(r.at + n))
 		if label == "" || len(row) != len(cells) {
 			break
 		}
-		g.rows = append(g.rows, gridRow{r.at + n + 1, append([]string{label}, row...)})
+		g.rows = append(g.rows, gridRow{r.number(r.at + n), append([]string{label}, row...)})
 	}
 	if len(g.rows) < 2 { // a sentence that ends in two numbers
 		return 0
 	}
+	r.section = sectionOf(r.headingsAbove(r.caption))
 	r.readGrid(g)
 	return n
 }

@@ -28,7 +28,7 @@ func TestManyColumns(t *testing.T) {
 		tables["targets"] += line(fmt.Sprintf("tcp throughput Gbit/s %d", row), ",%g", figure)
 		tables["metrics"] += line(fmt.Sprintf("target%d", row), ",%g", figure)
 	}
-	words := strings.TrimSuffix(line("x", ",w%d", index), "\n") // label cells, which are joined
+	words := strings.TrimSuffix(line("tcp throughput (Gbit/s)", ",w%d", index), "\n") // label cells, which are joined
 	tables["words"] = words + line("", ",t%d", index)
 	for range 2 {
 		tables["words"] += words + line("", ",%g", figure)
@@ -54,5 +54,12 @@ func TestTooManyCells(t *testing.T) {
 	if _, err := Read("ragged.md", []byte(text), families); !errors.Is(err, ErrFormat) ||
 		!strings.Contains(err.Error(), "ragged.md:1:") {
 		t.Errorf("%v", err)
+	}
+	text = "<table>\n" + strings.Repeat("<tr><td colspan=200 rowspan=1000>p99 (ms)</td></tr>\n", 9)
+	for _, name := range []string{"spans.html", "spans.md"} {
+		if _, err := Read(name, []byte(text), families); !errors.Is(err, ErrFormat) ||
+			!strings.Contains(err.Error(), name+":7:") {
+			t.Errorf("%v", err)
+		}
 	}
 }
