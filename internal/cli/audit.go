@@ -31,7 +31,7 @@ The exit status is 0 whatever is found, or 3 as --fail-on asks.`,
 		Example: `  knotmeter audit results/2026-12-01-a1b2
   knotmeter audit table.md --fail-on error`,
 		Args: operands(1, -1),
-		RunE: func(_ *cobra.Command, names []string) error {
+		RunE: func(c *cobra.Command, names []string) error {
 			if err := oneOf("--output", output, auditOutputs); err != nil {
 				return err
 			}
@@ -41,7 +41,7 @@ The exit status is 0 whatever is found, or 3 as --fail-on asks.`,
 			var sources []report.Audited
 			var seen audit.Seen
 			for _, name := range names {
-				a, err := auditOf(name, &seen)
+				a, err := await(c.Context(), func() (report.Audited, error) { return auditOf(name, &seen) })
 				if err != nil {
 					return err
 				}

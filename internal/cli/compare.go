@@ -36,11 +36,11 @@ A gate that fails ends with status 3, one that is inconclusive with status 4.`,
   knotmeter compare results/a results/b results/c --label results/a='Cluster A'`,
 		Args:              operands(1, -1),
 		ValidArgsFunction: offerResults,
-		RunE: func(_ *cobra.Command, dirs []string) error {
+		RunE: func(c *cobra.Command, dirs []string) error {
 			if err := checkOutput(output); err != nil {
 				return err
 			}
-			l, err := j.load(dirs...)
+			l, err := await(c.Context(), func() (*loaded, error) { return j.load(dirs...) })
 			if err != nil {
 				return err
 			}

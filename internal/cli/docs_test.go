@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"context"
 	"fmt"
 	"io"
 	"os"
@@ -271,10 +272,10 @@ func resolved(command *cobra.Command, args []string) error {
 	if err := c.ParseFlags(args); err != nil {
 		return err
 	}
-	if err := o.read(f.Args()); err != nil {
+	if err := o.read(context.Background(), f.Args()); err != nil {
 		return err
 	}
-	return x.resolve(&o, "test")
+	return x.resolve(context.Background(), &o, "test")
 }
 
 // TestDocumentedCommands parses and resolves every command line of the documentation and of the help texts.

@@ -44,7 +44,7 @@ With --rbac, print the rights that a cluster has to grant.`,
 			if err := setTargetFlag(c.Flags(), args); err != nil {
 				return err
 			}
-			specs, err := flags.specs(texts)
+			specs, err := await(c.Context(), func() ([]result.Spec, error) { return flags.specs(texts) })
 			if err != nil {
 				return err
 			}
@@ -333,7 +333,11 @@ func inspect(ctx context.Context, s Streams, spec result.Spec, t targets.Target)
 	if err != nil || !k.Inspect {
 		return []result.Fact{}, err
 	}
-	warnings, err := t.Begin(ctx, targets.Plan{Experiment: "doctor", Share: true, Placements: placements(t)})
+	measurable, err := await(ctx, func() ([]targets.Placement, error) { return placements(t), nil })
+	if err != nil {
+		return nil, err
+	}
+	warnings, err := t.Begin(ctx, targets.Plan{Experiment: "doctor", Share: true, Placements: measurable})
 	for _, w := range warnings {
 		warn(s.Err, spec.Label()+": "+w)
 	}

@@ -157,10 +157,10 @@ func exampleOf(t *testing.T, file string) (result.Experiment, []reference.Table)
 	if err := c.ParseFlags([]string{"--file", file}); err != nil {
 		t.Fatal(err)
 	}
-	if err := o.read(nil); err != nil {
+	if err := o.read(t.Context(), nil); err != nil {
 		t.Fatal(err)
 	}
-	if err := x.resolve(&o, "test"); err != nil {
+	if err := x.resolve(t.Context(), &o, "test"); err != nil {
 		t.Fatal(err)
 	}
 	e := x.config.Experiment

@@ -100,8 +100,8 @@ func (x *experiment) askConsent(ctx context.Context, s Streams, yes *bool) error
 const resultsParent = "results"
 
 // create resolves a new experiment.
-func (x *experiment) create(_ context.Context, o *options, s Streams, version string) error {
-	if err := x.resolve(o, version); err != nil {
+func (x *experiment) create(ctx context.Context, o *options, s Streams, version string) error {
+	if err := x.resolve(ctx, o, version); err != nil {
 		return err
 	}
 	e := x.config.Experiment
@@ -123,7 +123,7 @@ func (x *experiment) start(o *options, warnings []result.Warning) (err error) {
 
 // readResumed reads the experiment to resume and, if the user consents, opens its targets.
 func (x *experiment) readResumed(ctx context.Context, o *options, s Streams, version string) error {
-	r, err := store.Open(x.dir)
+	r, err := await(ctx, func() (*store.Results, error) { return store.Open(x.dir) })
 	if err != nil {
 		return fmt.Errorf("--resume: %w", err)
 	}
@@ -147,7 +147,7 @@ func (x *experiment) readResumed(ctx context.Context, o *options, s Streams, ver
 	for i, t := range e.Targets {
 		texts[i] = t.Spec.Text
 	}
-	specs, err := o.kinds.specs(texts)
+	specs, err := await(ctx, func() ([]result.Spec, error) { return o.kinds.specs(texts) })
 	if err != nil {
 		return err
 	}
@@ -186,8 +186,19 @@ func (x *experiment) resumeWriting(_ *options, warnings []result.Warning) error 
 }
 
 // resolve turns the flags into the plan of an experiment. In addition to runner.Resolve it checks the gates and sets
-// the stopping rule.
-func (x *experiment) resolve(o *options, version string) error {
+// the stopping rule. It heeds ctx also in what reads files or asks servers without it.
+func (x *experiment) resolve(ctx context.Context, o *options, version string) error {
+	found, err := await(ctx, func() (*experiment, error) {
+		found := *x
+		return &found, found.resolveFlags(ctx, o, version)
+	})
+	if found != nil {
+		*x = *found // also after an error, for close
+	}
+	return err
+}
+
+func (x *experiment) resolveFlags(ctx context.Context, o *options, version string) error {
 	suites, err := findSuites(o.suites)
 	if err != nil {
 		return err
@@ -211,7 +222,7 @@ func (x *experiment) resolve(o *options, version string) error {
 		return err
 	}
 	now := time.Now()
-	e, err := runner.Resolve(runner.Options{
+	e, err := runner.Resolve(ctx, runner.Options{
 		ID: store.NewID(now), Version: version, Created: now, Seed: cmp.Or(o.seed, drawSeed()),
 		Targets: x.config.Targets, Baseline: o.baseline, Suites: o.paced(suites), Cases: o.cases, Primary: o.primaries,
 		MaxRate: float64(o.maxRate), Metric: o.metric,

@@ -38,7 +38,7 @@ like the worse one in one thing at a time. docs/explain.md has the rules;
 					return err
 				}
 			}
-			l, err := resultOptions{}.load(dirs[0])
+			l, err := await(c.Context(), func() (*loaded, error) { return resultOptions{}.load(dirs[0]) })
 			if err != nil {
 				return err
 			}
@@ -61,7 +61,7 @@ func trialName(explanation int) string { return trials + "/" + strconv.Itoa(expl
 // confirmAll runs a trial for each explanation of a primary case, unless it has one already or cannot have one. It asks
 // before it uses what a directory from elsewhere names.
 func confirmAll(ctx context.Context, s Streams, version, dir string, yes bool) error {
-	l, err := resultOptions{}.load(dir)
+	l, err := await(ctx, func() (*loaded, error) { return resultOptions{}.load(dir) })
 	if err != nil {
 		return err
 	}

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -79,11 +80,11 @@ type kubernetesSection struct {
 }
 
 // readFile reads the experiment file and applies it. Without --file it does nothing.
-func (o *options) readFile() error {
+func (o *options) readFile(ctx context.Context) error {
 	if o.file == "" {
 		return nil
 	}
-	data, err := userfile.Read(o.file, userfile.Limit)
+	data, err := await(ctx, func() ([]byte, error) { return userfile.Read(o.file, userfile.Limit) })
 	if err != nil {
 		return fmt.Errorf("--file: %w", err)
 	}

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -55,11 +56,11 @@ the path of a case, or --case does.`,
 			}
 			return withPrefix(importNames(), typed)
 		},
-		RunE: func(_ *cobra.Command, args []string) error {
+		RunE: func(c *cobra.Command, args []string) error {
 			if err := o.check(); err != nil {
 				return err
 			}
-			return o.run(s, args[0], args[1:])
+			return o.run(c.Context(), s, args[0], args[1:])
 		},
 	}
 	flags := c.Flags()
@@ -79,22 +80,24 @@ the path of a case, or --case does.`,
 }
 
 // run reads files of a format and writes a results directory.
-func (o *importOptions) run(s Streams, format string, files []string) error {
+func (o *importOptions) run(ctx context.Context, s Streams, format string, files []string) error {
 	f, err := findImport(format)
-	if err != nil {
-		return err
-	}
-	sources, err := findSources(files, o.target)
 	if err != nil {
 		return err
 	}
 	o.Now = time.Now()
 	o.ID = store.NewID(o.Now)
-	read, err := importer.Read(f, sources, o.Options)
+	read, err := await(ctx, func() (importer.Import, error) {
+		sources, err := findSources(files, o.target)
+		if err != nil {
+			return importer.Import{}, err
+		}
+		return importer.Read(f, sources, o.Options)
+	})
 	if err != nil {
 		return err
 	}
-	if err := store.WriteWhole(o.out, read.Results, read.Raw); err != nil {
+	if err := store.WriteWhole(ctx, o.out, read.Results, read.Raw); err != nil {
 		return err
 	}
 	printImported(s, o.out, read)

@@ -2,6 +2,7 @@ package cli
 
 import (
 	"cmp"
+	"context"
 	"errors"
 	"fmt"
 	"slices"
@@ -87,11 +88,11 @@ func (r *bitRate) Set(text string) error {
 func (o *options) given(name string) bool { return o.flags.Changed(name) }
 
 // read sets the flags from the arguments and the experiment file, and checks them.
-func (o *options) read(args []string) error {
+func (o *options) read(ctx context.Context, args []string) error {
 	if err := setTargetFlag(o.flags, args); err != nil {
 		return err
 	}
-	if err := o.readFile(); err != nil {
+	if err := o.readFile(ctx); err != nil {
 		return err
 	}
 	return o.check()

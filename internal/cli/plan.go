@@ -30,7 +30,7 @@ of the primary cases and keeps none of them.`,
 		Example: `  knotmeter plan lab:native lab:vxlan --suite network:quick --pilot --budget 5m
   knotmeter plan -f experiment.yaml --from results/2026-12-01-a1b2 -o json`,
 		RunE: func(c *cobra.Command, args []string) error {
-			if err := o.read(args); err != nil {
+			if err := o.read(c.Context(), args); err != nil {
 				return err
 			}
 			return o.plan(c.Context(), s, version)
@@ -60,7 +60,7 @@ func (o *options) plan(ctx context.Context, s Streams, version string) (err erro
 	}
 	x.config.Events = shown.event
 	defer x.close(s.Err)
-	if err := x.resolve(o, version); err != nil {
+	if err := x.resolve(ctx, o, version); err != nil {
 		return err
 	}
 	e := x.config.Experiment
@@ -74,7 +74,7 @@ func (o *options) plan(ctx context.Context, s Streams, version string) (err erro
 	var k plan.EarlierResults
 	switch {
 	case o.from != "":
-		k, err = earlier(o.from, e)
+		k, err = await(ctx, func() (plan.EarlierResults, error) { return earlier(o.from, e) })
 	case o.pilot:
 		k, err = x.pilot(ctx, s, o)
 	}

@@ -65,7 +65,7 @@ func TestClusterPage(t *testing.T) {
 	if err := os.WriteFile(o.file, []byte(yaml), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if err := o.readFile(); err != nil {
+	if err := o.readFile(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	specs, err := o.kinds.specs(o.targets)

@@ -24,7 +24,7 @@ directories are compared as 'knotmeter compare' does, and need --out.`,
   knotmeter report results/a results/b results/c --out results/all`,
 		Args:              operands(1, -1),
 		ValidArgsFunction: offerResults,
-		RunE: func(_ *cobra.Command, args []string) error {
+		RunE: func(c *cobra.Command, args []string) error {
 			for _, name := range formats {
 				if err := oneOf("--format", name, formatNames()); err != nil {
 					return err
@@ -33,7 +33,7 @@ directories are compared as 'knotmeter compare' does, and need --out.`,
 			if out == "" && len(args) > 1 {
 				return errors.New("--out: name the directory to write the report of several directories into")
 			}
-			l, err := j.load(args...)
+			l, err := await(c.Context(), func() (*loaded, error) { return j.load(args...) })
 			if err != nil {
 				return err
 			}

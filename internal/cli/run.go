@@ -25,7 +25,7 @@ and 30 blocks (--looks) a case ends if it is decided. Results are written as run
   knotmeter run lab:native 'lab:native?label=again' --blocks 11
   knotmeter run -f experiment.yaml --gate 'pod-pod/*/tcp-rr p99 <= +5%' -o junit`,
 		RunE: func(c *cobra.Command, args []string) error {
-			if err := o.read(args); err != nil {
+			if err := o.read(c.Context(), args); err != nil {
 				return err
 			}
 			return o.run(c.Context(), s, version)

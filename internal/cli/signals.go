@@ -20,3 +20,24 @@ func Signals() context.Context {
 	signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE)
 	return ctx
 }
+
+// await returns what do returns, or the error of an interruption as soon as ctx ends. do is then abandoned and runs
+// until the program ends, so it must leave nothing behind: it only reads files, or asks servers.
+func await[T any](ctx context.Context, do func() (T, error)) (T, error) {
+	type outcome struct {
+		value T
+		err   error
+	}
+	done := make(chan outcome, 1)
+	go func() {
+		value, err := do()
+		done <- outcome{value, err}
+	}()
+	select {
+	case o := <-done:
+		return o.value, o.err
+	case <-ctx.Done():
+		var none T
+		return none, stopped(ctx, "")
+	}
+}

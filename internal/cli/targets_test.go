@@ -23,7 +23,7 @@ func TestTargetsAreNamedOneWay(t *testing.T) {
 		if err := c.ParseFlags(strings.Fields(line)); err != nil {
 			t.Fatal(err)
 		}
-		err := o.read(c.Flags().Args())
+		err := o.read(t.Context(), c.Flags().Args())
 		if refused := want == ""; refused != (err != nil) || !refused && !slices.Equal(o.targets, strings.Fields(want)) {
 			t.Errorf("%s: %q, %v", line, o.targets, err)
 		}

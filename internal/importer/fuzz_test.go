@@ -59,7 +59,7 @@ func fuzz(f *testing.F, name string) {
 			}
 		}
 		dir := filepath.Join(t.TempDir(), "out")
-		if err := store.WriteWhole(dir, got.Results, got.Raw); err != nil {
+		if err := store.WriteWhole(t.Context(), dir, got.Results, got.Raw); err != nil {
 			t.Fatal(err)
 		}
 		if _, err := store.Open(dir); err != nil {

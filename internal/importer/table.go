@@ -30,17 +30,13 @@ type row struct {
 // readTable reads a table with one value per line. Lines with the same target, case, run and block are one run; without
 // a column run, a repeated metric begins the next one.
 func readTable(name string, data []byte) ([]Record, error) {
-	rows, err := tableRows(name, data)
-	if err != nil {
-		return nil, err
-	}
 	var records []Record
 	index := map[string]int{} // index of the record, by run
 	times := map[string]int{} // how often a metric was seen, by metric and run
-	for _, r := range rows {
+	err := eachRow(name, data, func(r row) error {
 		v, err := r.value(name)
 		if err != nil {
-			return nil, err
+			return err
 		}
 		key := r.cells["target"] + "\x00" + r.cells["case"] + "\x00"
 		repeated := key + v.Metric + "\x00" + r.cells["run"] + "\x00" + r.cells["block"]
@@ -49,44 +45,47 @@ func readTable(name string, data []byte) ([]Record, error) {
 		if r.cells["run"] == "" {
 			run += "\x00" + strconv.Itoa(times[repeated])
 		} else if times[repeated] > 1 {
-			return nil, formatError(name, r.line, "run %q of %s has %s a second time", r.cells["run"], r.cells["case"], v.Metric)
+			return formatError(name, r.line, "run %q of %s has %s a second time", r.cells["run"], r.cells["case"], v.Metric)
 		}
 		i, found := index[run]
 		if !found {
 			record, err := r.record(name)
 			if err != nil {
-				return nil, err
+				return err
 			}
 			record.Text = data
 			i = len(records)
 			index[run], records = i, append(records, record)
 		}
 		records[i].Values = append(records[i].Values, v)
-	}
-	return records, nil
+		return nil
+	})
+	return records, err
 }
 
-// tableRows returns the lines below the header, at least one.
-func tableRows(name string, data []byte) ([]row, error) {
+// eachRow calls take for the lines below the header, at least one. The cells are valid until take returns.
+func eachRow(name string, data []byte, take func(row) error) error {
 	data = bytes.TrimPrefix(data, []byte("\xef\xbb\xbf"))
 	header, _, _ := bytes.Cut(data, []byte{'\n'})
 	reader := csv.NewReader(bytes.NewReader(data))
 	reader.Comma = separator(string(header))
 	reader.TrimLeadingSpace = reader.Comma != '\t'
-	reader.FieldsPerRecord = -1
-	names, err := reader.Read()
+	reader.FieldsPerRecord, reader.ReuseRecord = -1, true
+	columns, err := reader.Read()
+	names := slices.Clone(columns)
 	if err != nil {
-		return nil, formatError(name, 1, "%w; wanted %s", notEOF(err), wantedTable)
+		return formatError(name, 1, "%w; wanted %s", notEOF(err), wantedTable)
 	}
 	for i := range names {
 		names[i] = strings.ToLower(strings.TrimSpace(names[i]))
 	}
 	for _, needed := range neededColumns {
 		if !slices.Contains(names, needed) {
-			return nil, formatError(name, 1, "there is no column %q among %q; wanted %s", needed, names, wantedTable)
+			return formatError(name, 1, "there is no column %q among %q; wanted %s", needed, names, wantedTable)
 		}
 	}
-	var rows []row
+	texts := map[string]string{} // few cells differ from row to row, apart from values
+	r := row{cells: map[string]string{}}
 	for {
 		cells, err := reader.Read()
 		if errors.Is(err, io.EOF) {
@@ -95,24 +94,38 @@ func tableRows(name string, data []byte) ([]row, error) {
 		var at *csv.ParseError
 		switch {
 		case errors.As(err, &at):
-			return nil, formatError(name, at.Line, "%w", at.Err)
+			return formatError(name, at.Line, "%w", at.Err)
 		case err != nil:
-			return nil, formatError(name, 0, "%w", err)
+			return formatError(name, 0, "%w", err)
 		}
 		line, _ := reader.FieldPos(0)
 		if len(cells) != len(names) {
-			return nil, formatError(name, line, "it has %d cells, the header %d", len(cells), len(names))
+			return formatError(name, line, "it has %d cells, the header %d", len(cells), len(names))
 		}
-		r := row{line: line, cells: map[string]string{}}
+		r.line = line
 		for i, n := range names {
-			r.cells[n] = strings.TrimSpace(cells[i])
+			r.cells[n] = shared(texts, strings.TrimSpace(cells[i]))
 		}
-		rows = append(rows, r)
+		if err := take(r); err != nil {
+			return err
+		}
 	}
-	if len(rows) == 0 {
-		return nil, formatError(name, 1, "there are no lines below the header")
+	if r.line == 0 {
+		return formatError(name, 1, "there are no lines below the header")
 	}
-	return rows, nil
+	return nil
+}
+
+// shared returns one copy of each of up to 10 000 texts, and copies of others, so that no text keeps its whole line.
+func shared(texts map[string]string, text string) string {
+	if same, ok := texts[text]; ok {
+		return same
+	}
+	text = strings.Clone(text)
+	if len(texts) < 10_000 {
+		texts[text] = text
+	}
+	return text
 }
 
 // notEOF replaces io.EOF by an error for users.

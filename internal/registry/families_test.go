@@ -95,7 +95,7 @@ func planned(t *testing.T, families family.List) (result.Experiment, []runner.Ta
 	design := runner.DefaultDesign()
 	design.Blocks, design.Looks, design.Duration, design.Warmup = 2, nil, 0.1, 0.02
 	suites := families.Suites()
-	e, err := runner.Resolve(runner.Options{
+	e, err := runner.Resolve(t.Context(), runner.Options{
 		ID: store.NewID(time.Now()), Version: "test", Created: time.Now(), Targets: measured, Families: families,
 		Suites: suites[len(suites)-1:], Tool: families.Tools(), Seed: 1, Design: design,
 	})

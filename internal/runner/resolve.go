@@ -69,7 +69,7 @@ type Options struct {
 // The reference of a chosen case, which the code calls its bound, is kept too, with the role result.Bound. If the
 // patterns of Cases choose no primary case, all the chosen cases become primary: a user who names cases wants verdicts
 // on them.
-func Resolve(o Options) (result.Experiment, error) {
+func Resolve(ctx context.Context, o Options) (result.Experiment, error) {
 	if err := o.check(); err != nil {
 		return result.Experiment{}, err
 	}
@@ -105,7 +105,7 @@ func Resolve(o Options) (result.Experiment, error) {
 		return e, err
 	}
 	if e.Design.Parallel {
-		if err := checkDisjoint(context.Background(), o.Targets); err != nil {
+		if err := checkDisjoint(ctx, o.Targets); err != nil {
 			return e, err
 		}
 	}

@@ -46,7 +46,7 @@ func options(change func(*runner.Options)) runner.Options {
 
 func resolve(t *testing.T, change func(*runner.Options)) result.Experiment {
 	t.Helper()
-	e, err := runner.Resolve(options(change))
+	e, err := runner.Resolve(t.Context(), options(change))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -70,12 +70,12 @@ func TestResolveMissingProgram(t *testing.T) {
 	starts := func(targets ...runner.Target) runner.Options {
 		return options(func(o *runner.Options) { o.Targets, o.Tool = targets, &familytest.Model{Starts: "fio"} })
 	}
-	e, err := runner.Resolve(starts(has, lacks))
+	e, err := runner.Resolve(t.Context(), starts(has, lacks))
 	want := []result.NotMeasured{{Target: "vxlan", Case: "*", Reason: host.Missing("fio", "vxlan")}}
 	if diff := cmp.Diff(want, e.NotMeasured); err != nil || diff != "" {
 		t.Errorf("%v (-want +got):\n%s", err, diff)
 	}
-	_, err = runner.Resolve(starts(lacks, has))
+	_, err = runner.Resolve(t.Context(), starts(lacks, has))
 	if !errors.Is(err, result.ErrNotSupported) || !strings.Contains(err.Error(),
 		"the baseline vxlan cannot: "+host.Missing("fio", "vxlan")) {
 		t.Error(err)
@@ -91,7 +91,7 @@ func TestResolveOutlivedSites(t *testing.T) {
 	}{{1, 0, false}, {3600, 0, true}, {3600, 3600, false}} {
 		mortal := twin("mortal")
 		mortal.Places.(*targettest.Twin).Life = 90 * time.Minute
-		_, err := runner.Resolve(options(func(o *runner.Options) {
+		_, err := runner.Resolve(t.Context(), options(func(o *runner.Options) {
 			o.Targets, o.Design.Duration, o.Design.Budget = append(o.Targets, mortal), test.duration, test.budget
 		}))
 		if errors.Is(err, runner.ErrOption) != test.refused ||
@@ -223,7 +223,7 @@ func TestResolveMaxRate(t *testing.T) {
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error(diff)
 	}
-	_, err := runner.Resolve(options(limited("pod-pod/other/udp-stream-unpaced")))
+	_, err := runner.Resolve(t.Context(), options(limited("pod-pod/other/udp-stream-unpaced")))
 	if !errors.Is(err, runner.ErrOption) || !strings.Contains(err.Error(), "--max-rate: ") {
 		t.Errorf("%v", err)
 	}
@@ -245,7 +245,7 @@ func TestResolveMetric(t *testing.T) {
 	if e.Metric != "p99" {
 		t.Errorf("the experiment records %q", e.Metric)
 	}
-	_, err := runner.Resolve(options(func(o *runner.Options) { o.Metric = "p95" }))
+	_, err := runner.Resolve(t.Context(), options(func(o *runner.Options) { o.Metric = "p95" }))
 	if !errors.Is(err, runner.ErrOption) || !strings.Contains(err.Error(), "--metric: ") ||
 		!strings.Contains(err.Error(), "p50, p99, rate") {
 		t.Errorf("%v", err)
@@ -316,7 +316,7 @@ func TestResolveNotMeasured(t *testing.T) {
 			}
 		})
 	}
-	_, err := runner.Resolve(options(func(o *runner.Options) { o.Targets[0] = twin("native", paths...) }))
+	_, err := runner.Resolve(t.Context(), options(func(o *runner.Options) { o.Targets[0] = twin("native", paths...) }))
 	if !errors.Is(err, result.ErrNotSupported) || !strings.Contains(err.Error(), "this kernel has no native") {
 		t.Errorf("a baseline that can do nothing: %v", err)
 	}
@@ -375,7 +375,7 @@ func TestResolveErrors(t *testing.T) {
 		{func(o *runner.Options) { o.Design.Alpha = 0.5 }, "--alpha: 0.5 is not between 0 and 0.5"},
 		{func(o *runner.Options) { o.Design.Delta = 2 }, "--delta"},
 	} {
-		_, err := runner.Resolve(options(test.change))
+		_, err := runner.Resolve(t.Context(), options(test.change))
 		if !errors.Is(err, runner.ErrOption) || !strings.Contains(err.Error(), test.want) {
 			t.Errorf("error %v, wanted %q", err, test.want)
 		}

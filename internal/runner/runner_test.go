@@ -134,7 +134,7 @@ func newBench(t *testing.T, names string, blocks int, cases ...string) *bench {
 		targets = append(targets, runner.Target{Target: result.Target{Name: name, Spec: result.SpecOf("twin:" + name)},
 			Places: b.twins[name]})
 	}
-	e, err := runner.Resolve(runner.Options{
+	e, err := runner.Resolve(t.Context(), runner.Options{
 		ID: "x", Families: families, Targets: targets, Suites: []family.Suite{quick},
 		Cases: cases, Tool: b.model, Seed: 7, Design: fixed(blocks),
 	})

@@ -319,7 +319,7 @@ func TestTogetherRefused(t *testing.T) {
 		b := newBench(t, "ab", 1, rr)
 		design := fixed(1)
 		design.Parallel = true
-		_, err := runner.Resolve(runner.Options{ID: "x", Families: families, Targets: c.targets,
+		_, err := runner.Resolve(t.Context(), runner.Options{ID: "x", Families: families, Targets: c.targets,
 			Suites: []family.Suite{quick}, Cases: []string{rr}, Tool: b.model, Design: design})
 		if (err == nil) != (c.want == "") || err != nil &&
 			(!strings.Contains(err.Error(), c.want) || !errors.Is(err, runner.ErrOption)) {

@@ -162,6 +162,9 @@ func (r *Results) Raw(run string) ([]result.File, error) {
 	defer d.close()
 	in := path.Join(RawDir, run)
 	entries, err := d.list(in)
+	if _, known := r.runIndex[run]; known && errors.Is(err, fs.ErrNotExist) {
+		return nil, nil // the run has no raw files
+	}
 	if err != nil {
 		return nil, fmt.Errorf("raw files of run %q: %w", run, err)
 	}

@@ -1,6 +1,8 @@
 package store
 
 import (
+	"bufio"
+	"context"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -10,10 +12,12 @@ import (
 	"github.com/knotmeter/knotmeter/internal/result"
 )
 
-// WriteWhole writes a complete results directory or nothing: it is made next to path under a temporary name that begins
-// with a dot, and renamed when it is complete. raw holds the raw files of runs by run ID. An existing path must be an
+// WriteWhole writes a complete results directory or nothing, also if ctx ends: it is made next to path under the hidden
+// name .PATH.partial, and renamed when it is complete. It removes what a killed process left under that name. raw holds the raw files of runs by run ID. An existing path must be an
 // empty directory, else the error wraps [ErrExists].
-func WriteWhole(path string, r result.Results, raw map[string][]result.File) (err error) {
+func WriteWhole(
+	ctx context.Context, path string, r result.Results, raw map[string][]result.File,
+) (err error) {
 	path = filepath.Clean(path)
 	if resolved, err := filepath.EvalSymlinks(path); err == nil {
 		path = resolved
@@ -25,19 +29,21 @@ func WriteWhole(path string, r result.Results, raw map[string][]result.File) (er
 	if err := os.MkdirAll(parent, 0o755); err != nil {
 		return fmt.Errorf("results directory: %w", err)
 	}
-	temporary, err := os.MkdirTemp(parent, "."+filepath.Base(path)+"-")
+	temporary := filepath.Join(parent, "."+filepath.Base(path)+".partial")
+	if err := removePartial(temporary); err != nil {
+		return err
+	}
+	w, err := Create(temporary, r.Experiment)
 	if err != nil {
-		return fmt.Errorf("results directory: %w", err)
+		return err
 	}
 	defer func() {
+		err = errors.Join(err, w.Close())
 		if err != nil {
 			err = errors.Join(err, os.RemoveAll(temporary))
 		}
 	}()
-	if err := os.Chmod(temporary, 0o755); err != nil {
-		return fmt.Errorf("results directory: %w", err)
-	}
-	if err := writeAll(temporary, r, raw); err != nil {
+	if err := w.writeAll(ctx, r, raw); err != nil {
 		return err
 	}
 	// Remove refuses a directory that is not empty, and Rename needs a path that does not exist.
@@ -72,21 +78,38 @@ func checkFree(path string) error {
 	return nil
 }
 
-func writeAll(path string, r result.Results, raw map[string][]result.File) error {
-	w, err := Create(path, r.Experiment)
-	if err != nil {
-		return err
+// removePartial removes what a killed WriteWhole left, unless another process still writes it.
+func removePartial(path string) error {
+	if _, err := os.Lstat(path); errors.Is(err, fs.ErrNotExist) {
+		return nil
 	}
-	defer w.Close()
+	w, err := lockDir(path)
+	if err != nil {
+		return fmt.Errorf("%s, a partial import: %w", path, err)
+	}
+	return errors.Join(os.RemoveAll(path), w.Close())
+}
+
+// writeAll writes facts and runs. It syncs runs.ndjson once, since the caller discards the directory after an error.
+func (w *Writer) writeAll(ctx context.Context, r result.Results, raw map[string][]result.File) error {
 	for _, t := range r.Experiment.Targets {
 		if err := w.WriteFacts(t.Name, r.Facts[t.Name]); err != nil {
 			return err
 		}
 	}
+	lines := bufio.NewWriterSize(w.runs.file, 1<<18)
 	for _, run := range r.Runs {
-		if err := w.Append(run, raw[run.ID]); err != nil {
-			return err
+		if ctx.Err() != nil {
+			return context.Cause(ctx)
+		}
+		line, err := w.prepareRun(run, raw[run.ID])
+		if err != nil {
+			return fmt.Errorf("run %q: %w", run.ID, err)
+		}
+		w.seen[run.ID] = true
+		if _, err := lines.Write(append(line, '\n')); err != nil {
+			return w.dir.wrap(err)
 		}
 	}
-	return w.Close()
+	return w.dir.wrap(errors.Join(lines.Flush(), w.runs.file.Sync()))
 }

@@ -32,7 +32,7 @@ func TestWriteWhole(t *testing.T) {
 	}
 	for _, dir := range []string{filepath.Join(parent, "new", "deep"), empty} {
 		r, raw := whole()
-		if err := WriteWhole(dir, r, raw); err != nil {
+		if err := WriteWhole(t.Context(), dir, r, raw); err != nil {
 			t.Fatal(err)
 		}
 		got, err := Open(dir)
@@ -57,7 +57,7 @@ func TestWriteWholeOrNothing(t *testing.T) {
 	parent := t.TempDir()
 	r, raw := whole()
 	r.Runs[1].Target = "nobody"
-	if err := WriteWhole(filepath.Join(parent, "out"), r, raw); !errors.Is(err, ErrFormat) {
+	if err := WriteWhole(t.Context(), filepath.Join(parent, "out"), r, raw); !errors.Is(err, ErrFormat) {
 		t.Errorf("error %v", err)
 	}
 	entries, err := os.ReadDir(parent)
@@ -70,7 +70,7 @@ func TestWriteWholeOrNothing(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, path := range []string{taken, filepath.Join(taken, "mine")} {
-		if err := WriteWhole(path, r, raw); !errors.Is(err, ErrExists) {
+		if err := WriteWhole(t.Context(), path, r, raw); !errors.Is(err, ErrExists) {
 			t.Errorf("error %v", err)
 		}
 		if _, err := os.Stat(filepath.Join(taken, "mine")); err != nil {

@@ -252,32 +252,33 @@ func (w *Writer) WriteWarning(warning result.Warning) error {
 // after an error the run is not in runs.ndjson.
 func (w *Writer) Append(run result.Run, raw []result.File) error {
 	run.Session = w.session
-	if err := w.appendRun(run, raw); err != nil {
+	line, err := w.prepareRun(run, raw)
+	if err == nil {
+		err = w.runs.append(line)
+	}
+	if err != nil {
 		return fmt.Errorf("run %q: %w", run.ID, err)
 	}
 	w.seen[run.ID] = true
 	return nil
 }
 
-func (w *Writer) appendRun(run result.Run, raw []result.File) error {
+// prepareRun writes the raw files and histograms of a run, and returns its line. Without any it makes no directory.
+func (w *Writer) prepareRun(run result.Run, raw []result.File) (line []byte, err error) {
 	if w.seen[run.ID] {
-		return errors.New("there is a run of this name already")
+		return nil, errors.New("there is a run of this name already")
 	}
 	if err := checkRun(run, w.e); err != nil {
-		return err
+		return nil, err
 	}
 	files, stripped, err := split(run, raw)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	line, err := json.Marshal(stripped)
-	if err != nil {
-		return err
+	if line, err = json.Marshal(stripped); err != nil {
+		return nil, err
 	}
-	if err := w.writeRaw(run.ID, files); err != nil {
-		return err
-	}
-	return w.runs.append(line)
+	return line, w.writeRaw(run.ID, files)
 }
 
 // split returns the raw files together with the run's histograms as files, and the run without encoded histograms.
@@ -306,7 +307,7 @@ func split(run result.Run, raw []result.File) ([]result.File, result.Run, error)
 func (w *Writer) writeRaw(run string, files []result.File) error {
 	name := path.Join(RawDir, run)
 	// A crash may have left files of a run without a line in runs.ndjson.
-	if err := w.dir.removeAll(name); err != nil {
+	if err := w.dir.removeAll(name); err != nil || len(files) == 0 {
 		return err
 	}
 	if err := w.dir.mkdir(name); err != nil {

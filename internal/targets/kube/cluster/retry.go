@@ -3,6 +3,8 @@ package cluster
 import (
 	"context"
 	"errors"
+	"fmt"
+	"io"
 	"net"
 	"net/http"
 	"net/url"
@@ -19,6 +21,8 @@ import (
 const (
 	outageLimit = 50 * time.Second // longest outage to wait for; a site may take a minute to open
 	probePause  = 250 * time.Millisecond
+	// answerLimit is the longest wait for the beginning of a response. API servers end requests after a minute themselves.
+	answerLimit = 65 * time.Second
 	maxTries    = 5 // attempts for a request whose connection breaks each time
 )
 
@@ -61,7 +65,7 @@ func (w retrier) RoundTrip(r *http.Request) (*http.Response, error) {
 		if err := w.awaitReady(r); err != nil {
 			return nil, err
 		}
-		answer, err := w.next.RoundTrip(r)
+		answer, err := w.roundTrip(r)
 		if err == nil {
 			w.c.health.Store(healthOK)
 			w.c.setClock(answer.Header.Get("Date"))
@@ -75,6 +79,39 @@ func (w retrier) RoundTrip(r *http.Request) (*http.Response, error) {
 			return nil, err
 		}
 	}
+}
+
+// errSilent is the error about an API server that accepts a request and does not respond.
+var errSilent = fmt.Errorf("the API server accepted the connection and did not respond within %v; check its health, "+
+	"and any proxy or load balancer in front of it, or set --request-timeout", answerLimit)
+
+// roundTrip sends a request and waits for the beginning of the response for answerLimit. Reading its body has no limit,
+// because watches have none.
+func (w retrier) roundTrip(r *http.Request) (*http.Response, error) {
+	ctx, cancel := context.WithCancelCause(r.Context())
+	silence := time.AfterFunc(answerLimit, func() { cancel(errSilent) })
+	answer, err := w.next.RoundTrip(r.WithContext(ctx))
+	silence.Stop()
+	if err != nil {
+		if errors.Is(context.Cause(ctx), errSilent) {
+			err = errSilent
+		}
+		cancel(nil)
+		return nil, err
+	}
+	answer.Body = body{answer.Body, func() { cancel(nil) }}
+	return answer, nil
+}
+
+// A body is that of a response, and releases the context of its request when it is closed.
+type body struct {
+	io.ReadCloser
+	release func()
+}
+
+func (b body) Close() error {
+	defer b.release()
+	return b.ReadCloser.Close()
 }
 
 // setClock takes the API server's time from a Date header, so that all clients agree on the age of a timestamp.
