@@ -1,7 +1,10 @@
 package store
 
 import (
+	"context"
 	"errors"
+	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"testing"
@@ -79,5 +82,56 @@ func TestWriteWholeOrNothing(t *testing.T) {
 	}
 	if entries, err := os.ReadDir(parent); err != nil || len(entries) != 1 {
 		t.Errorf("left behind: %v, error %v", entries, err)
+	}
+}
+
+// TestWriteWholeDirectories checks that runs without raw files have no directories of their own.
+func TestWriteWholeDirectories(t *testing.T) {
+	r, raw := whole()
+	one := r.Runs[0]
+	one.Histograms = nil
+	for i := range 500 {
+		one.ID = fmt.Sprintf("more-%d", i)
+		r.Runs = append(r.Runs, one)
+	}
+	dir := filepath.Join(t.TempDir(), "results")
+	if err := WriteWhole(t.Context(), dir, r, raw); err != nil {
+		t.Fatal(err)
+	}
+	entries, err := os.ReadDir(filepath.Join(dir, RawDir))
+	if err != nil || len(entries) >= 500 {
+		t.Errorf("%d directories for %d runs: %v", len(entries), len(r.Runs), err)
+	}
+	got, err := Open(dir)
+	if err != nil || len(got.Runs) != len(r.Runs) {
+		t.Fatal(err)
+	}
+	if files, err := got.Raw("more-1"); err != nil || len(files) > 0 {
+		t.Errorf("raw files %v, %v", files, err)
+	}
+}
+
+// TestWriteWholeInterrupted checks that an interruption leaves nothing, and that the next import removes what a kill
+// left.
+func TestWriteWholeInterrupted(t *testing.T) {
+	r, raw := whole()
+	parent := t.TempDir()
+	dir, partial := filepath.Join(parent, "results"), filepath.Join(parent, ".results.partial")
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if err := WriteWhole(ctx, dir, r, raw); !errors.Is(err, context.Canceled) {
+		t.Errorf("error %v", err)
+	}
+	if left, err := os.ReadDir(parent); err != nil || len(left) > 0 {
+		t.Errorf("left %v, %v", left, err)
+	}
+	if err := os.MkdirAll(filepath.Join(partial, RawDir, "0001"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := WriteWhole(t.Context(), dir, r, raw); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := os.Lstat(partial); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("%s: %v", partial, err)
 	}
 }
