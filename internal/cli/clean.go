@@ -38,7 +38,8 @@ work directories that a running program uses.`,
 			if err := setTargetFlag(c.Flags(), args); err != nil {
 				return err
 			}
-			specs, err := await(c.Context(), func() ([]result.Spec, error) { return flags.specs(texts) }) // setTargetFlag added the arguments to texts
+			// setTargetFlag added the arguments to texts.
+			specs, err := await(c.Context(), func() ([]result.Spec, error) { return flags.specs(texts) })
 			if err != nil {
 				return err
 			}

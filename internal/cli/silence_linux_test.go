@@ -31,7 +31,8 @@ func TestSilence(t *testing.T) {
 				t.Fatal(err)
 			}
 			endsInterrupted(t, strings.NewReplacer("FIFO", fifo), args, func() bool {
-				fd, err := unix.Open(fifo, unix.O_WRONLY|unix.O_NONBLOCK, 0) // fails until the FIFO is opened for reading
+				// Open fails until the FIFO is opened for reading.
+				fd, err := unix.Open(fifo, unix.O_WRONLY|unix.O_NONBLOCK, 0)
 				if err == nil {
 					t.Cleanup(func() { unix.Close(fd) })
 				}

@@ -13,8 +13,8 @@ import (
 )
 
 // WriteWhole writes a complete results directory or nothing, also if ctx ends: it is made next to path under the hidden
-// name .PATH.partial, and renamed when it is complete. It removes what a killed process left under that name. raw holds the raw files of runs by run ID. An existing path must be an
-// empty directory, else the error wraps [ErrExists].
+// name .PATH.partial, and renamed when it is complete. It removes what a killed process left under that name. raw holds
+// the raw files of runs by run ID. An existing path must be an empty directory, else the error wraps [ErrExists].
 func WriteWhole(
 	ctx context.Context, path string, r result.Results, raw map[string][]result.File,
 ) (err error) {
