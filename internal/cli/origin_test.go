@@ -94,7 +94,7 @@ func writeHostile(t *testing.T, dir string) {
 			})
 		}
 	}
-	if err := store.WriteWhole(dir, r, nil); err != nil {
+	if err := store.WriteWhole(t.Context(), dir, r, nil); err != nil {
 		t.Fatal(err)
 	}
 }
