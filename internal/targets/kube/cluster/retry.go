@@ -99,7 +99,9 @@ func (w retrier) roundTrip(r *http.Request) (*http.Response, error) {
 		cancel(nil)
 		return nil, err
 	}
-	answer.Body = body{answer.Body, func() { cancel(nil) }}
+	if answer.StatusCode != http.StatusSwitchingProtocols { // whose body is the connection, also to write to
+		answer.Body = body{answer.Body, func() { cancel(nil) }}
+	}
 	return answer, nil
 }
 
