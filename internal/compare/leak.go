@@ -7,16 +7,21 @@ import (
 	"github.com/knotmeter/knotmeter/internal/metric"
 	"github.com/knotmeter/knotmeter/internal/result"
 	"github.com/knotmeter/knotmeter/internal/stats"
+	"github.com/knotmeter/knotmeter/internal/unit"
 )
 
-// A Leak counts how often forbidden traffic passed in all trials of a case on a target.
+// A Leak counts how often forbidden traffic passed in all trials of a case on a target. The trials of a block share its
+// pods, its run and its moment: they are no independent evidence. The interval counts blocks.
 type Leak struct {
 	Case   string `json:"case"`
 	Target string `json:"target"`
 	Trials int    `json:"trials"`
 	Leaked int    `json:"leaked"` // trials in which traffic passed
-	// Lo and Hi are the ends of the 95 % interval of the probability of a leak; if none was seen, Hi is its one-sided
-	// upper bound at 95 %.
+	Blocks int    `json:"blocks"`
+	// LeakedBlocks counts the blocks with a trial in which traffic passed.
+	LeakedBlocks int `json:"leaked_blocks"`
+	// Lo and Hi are the ends of the 95 % interval of the probability that traffic passes in a block; if none passed, Hi
+	// is its one-sided upper bound at 95 %.
 	Lo       float64 `json:"lo"`
 	Hi       float64 `json:"hi"`
 	Sentence string  `json:"sentence"`
@@ -45,20 +50,25 @@ func (l *Leak) add(r *result.Run) {
 	if !has || !counted {
 		return
 	}
-	l.Trials += int(trials.Number)
-	l.Leaked += int(math.Round(share.Number * trials.Number))
+	leaked := int(math.Round(share.Number * trials.Number))
+	l.Trials, l.Leaked, l.Blocks = l.Trials+int(trials.Number), l.Leaked+leaked, l.Blocks+1
+	if leaked > 0 {
+		l.LeakedBlocks++
+	}
 }
 
 // withInterval adds the interval and the sentence: two-sided if traffic leaked, otherwise one-sided.
 func (l Leak) withInterval() Leak {
+	seen := unit.Plural(l.Trials, "trial") + " of " + unit.Plural(l.Blocks, "block")
 	if l.Leaked == 0 {
-		_, l.Hi = stats.Proportion(0, l.Trials, 1-2*objectiveAlpha)
-		l.Sentence = fmt.Sprintf("%s on %s: none in %d trials: below %.3g %% of them, at 95 %%.", l.Case, l.Target,
-			l.Trials, 100*l.Hi)
+		_, l.Hi = stats.Proportion(0, l.Blocks, 1-2*objectiveAlpha)
+		l.Sentence = fmt.Sprintf("%s on %s: none in %s: below %.3g %% of blocks, at 95 %%.", l.Case, l.Target, seen,
+			100*l.Hi)
 		return l
 	}
-	l.Lo, l.Hi = stats.Proportion(l.Leaked, l.Trials, 1-objectiveAlpha)
-	l.Sentence = fmt.Sprintf("%s on %s: something passed in %d of %d trials: %.3g %% [%.3g, %.3g] of them, at 95 %%.",
-		l.Case, l.Target, l.Leaked, l.Trials, 100*float64(l.Leaked)/float64(l.Trials), 100*l.Lo, 100*l.Hi)
+	l.Lo, l.Hi = stats.Proportion(l.LeakedBlocks, l.Blocks, 1-objectiveAlpha)
+	l.Sentence = fmt.Sprintf("%s on %s: traffic passed in %d of %s, in %d of the blocks: %.3g %% [%.3g, %.3g] of blocks, "+
+		"at 95 %%.", l.Case, l.Target, l.Leaked, seen, l.LeakedBlocks, 100*float64(l.LeakedBlocks)/float64(l.Blocks),
+		100*l.Lo, 100*l.Hi)
 	return l
 }

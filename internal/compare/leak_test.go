@@ -9,9 +9,9 @@ import (
 	"github.com/knotmeter/knotmeter/internal/unit"
 )
 
-// TestLeaks checks that trials of all valid runs of the last attempts are one sample: none in n bounds the probability
-// by 1 - 0.05^(1/n).
-func TestLeaks(t *testing.T) {
+// TestLeaksByBlock checks that the block is the replicate, not its trials: none in n blocks bounds the probability by
+// 1 - 0.05^(1/n), however many trials each block has, and only valid runs of the last attempts count.
+func TestLeaksByBlock(t *testing.T) {
 	run := func(target string, block, attempt int, trials, share float64) result.Run {
 		return result.Run{Case: "dynamics/policy-first", Target: target, Block: block, Attempt: attempt,
 			Values: []result.Value{
@@ -21,20 +21,28 @@ func TestLeaks(t *testing.T) {
 	}
 	e := result.Experiment{Cases: []result.Case{{Name: "dynamics/policy-first"}, {Name: "dynamics/rollout"}},
 		Targets: []result.Target{{Name: "tight"}, {Name: "loose"}}}
-	failed := run("tight", 3, 1, 10, 1)
+	failed := run("tight", 11, 1, 10, 1)
 	failed.Invalid = []result.Warning{{}}
-	got := newRunTable(e, []result.Run{run("tight", 1, 1, 9, 0), run("tight", 2, 1, 10, 0.5), run("tight", 2, 2, 10, 0),
-		failed, run("loose", 1, 1, 10, 0.3), run("loose", 2, 2, 10, 0.1)}).leaks()
+	runs := []result.Run{run("tight", 10, 1, 2, 0.5), failed}
+	for b := 1; b <= 10; b++ {
+		share := 0.0
+		if b <= 2 {
+			share = 0.5 // one of two trials
+		}
+		runs = append(runs, run("tight", b, 2, 2, 0), run("loose", b, 2, 2, share))
+	}
+	got := newRunTable(e, runs).leaks()
 	if len(got) != 2 {
 		t.Fatalf("%+v", got)
 	}
 	tight, loose := got[0], got[1]
-	if tight.Trials != 19 || tight.Leaked != 0 || tight.Hi < 0.1458 || tight.Hi > 0.1460 || // 1 - 0.05^(1/19)
-		!strings.Contains(tight.Sentence, "none in 19 trials: below 14.6 %") {
+	if tight.Trials != 20 || tight.Blocks != 10 || tight.Leaked+tight.LeakedBlocks != 0 ||
+		tight.Hi < 0.2588 || tight.Hi > 0.2590 || // 1 - 0.05^(1/10); by trials it would be 0.139
+		!strings.Contains(tight.Sentence, "none in 20 trials of 10 blocks: below 25.9 % of blocks") {
 		t.Errorf("%+v", tight)
 	}
-	if loose.Trials != 20 || loose.Leaked != 4 || loose.Lo < 0.057 || loose.Lo > 0.058 || loose.Hi < 0.436 ||
-		loose.Hi > 0.437 || !strings.Contains(loose.Sentence, "4 of 20 trials: 20 % [5.73, 43.7]") {
+	if loose.Trials != 20 || loose.Leaked != 2 || loose.Blocks != 10 || loose.LeakedBlocks != 2 ||
+		!strings.Contains(loose.Sentence, "2 of 20 trials of 10 blocks, in 2 of the blocks: 20 % [2.52, 55.6] of blocks") {
 		t.Errorf("%+v", loose)
 	}
 }
