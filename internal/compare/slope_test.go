@@ -70,12 +70,49 @@ func TestBentSlopes(t *testing.T) {
 		w := slopeWorld(11, []int{0, 1000, 5000}, 2e-9, 0.01, 1)
 		for i := range w.runs {
 			if bent && strings.HasSuffix(w.runs[i].Target, "=1000") {
-				w.runs[i].Values[0].Number += 8e-6
+				w.runs[i].Values[0].Number += 4e-6 // half of the whole rise
 			}
 		}
 		s := compare(t, w, nil).Slopes[0]
-		if s.Bent != bent || strings.Contains(s.Sentence, "not on a straight line") != bent {
+		if s.Bent != bent || s.Straight() == bent || strings.Contains(s.Sentence, "not on a straight line") != bent {
 			t.Errorf("%+v", s)
+		}
+	}
+}
+
+// TestSlopeOfTwoLevels checks that two levels give their total change and no rate, which they cannot show.
+func TestSlopeOfTwoLevels(t *testing.T) {
+	for slope, want := range map[float64]string{2e-9: "grows with the number of rules, from 0 to 5000: +", 0: "is flat within"} {
+		s := compare(t, slopeWorld(11, []int{0, 5000}, slope, 0.002, 1), nil).Slopes[0]
+		if total := 5000 * slope; s.Per != 5000 || math.Abs(float64(s.Estimate)-total) > 2e-7 {
+			t.Errorf("%g: %v per %v", slope, s.Estimate, s.Per)
+		}
+		if !strings.Contains(s.Sentence, want) || !strings.Contains(s.Sentence, "in all; two levels show no rate") ||
+			strings.Contains(s.Sentence, " per ") || s.Straight() {
+			t.Error(s.Sentence)
+		}
+	}
+}
+
+// TestBentIsNotFlat checks that nothing bent is called flat: neither a U, nor an S whose deviations cancel.
+func TestBentIsNotFlat(t *testing.T) {
+	for name, bent := range map[string]map[string]float64{
+		"U": {"=1000": -8e-6, "=4000": -8e-6},
+		"S": {"=1000": 8e-6, "=4000": -8e-6},
+	} {
+		w := slopeWorld(11, []int{0, 1000, 4000, 5000}, 0, 0.002, 1)
+		for i := range w.runs {
+			for suffix, by := range bent {
+				if strings.HasSuffix(w.runs[i].Target, suffix) {
+					w.runs[i].Values[0].Number += by
+				}
+			}
+		}
+		s := compare(t, w, nil).Slopes[0]
+		if !s.Bent || s.Verdict != Different || s.Direction != None || strings.Contains(s.Sentence, "flat") ||
+			strings.Contains(s.Sentence, " per ") ||
+			!strings.Contains(s.Sentence, "changes with the number of rules, from 0 to 5000, but not along a straight line: ") {
+			t.Errorf("%s: %+v", name, s)
 		}
 	}
 }

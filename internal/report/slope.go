@@ -10,8 +10,8 @@ import (
 )
 
 // slopesText introduces the slopes.
-const slopesText = "How metrics go with a number in which targets differ: a straight line through the runs of each " +
-	"block, and the middle of all these lines, with its interval."
+const slopesText = "How metrics change with a number in which targets differ: a straight line through the runs of " +
+	"each block, and the middle of all these lines, with its interval. Two levels give the total change alone."
 
 // slopeSentences returns the slopes as sentences.
 func slopeSentences(c compare.Comparison) []string {
@@ -33,7 +33,7 @@ type trend struct {
 func trends(c compare.Comparison) []trend {
 	var list []trend
 	for i, s := range c.Slopes {
-		figure := chart.Trend{Labels: axisLabels(s.Unit), Slope: float64(s.Estimate) / s.Per,
+		figure := chart.Trend{Labels: axisLabels(s.Unit), Line: s.Straight(), Slope: float64(s.Estimate) / s.Per,
 			Caption: chart.Caption{ID: "s" + strconv.Itoa(i+1), Title: s.Metric + " of " + s.Case + " by " + s.Option}}
 		for _, p := range s.Points {
 			figure.Levels = append(figure.Levels, chart.Level{Number: p.Number, Median: float64(p.Median),

@@ -11,10 +11,11 @@ type Level struct {
 	Title                  string // tooltip of the point
 }
 
-// A Trend shows a metric over a numeric option, with the straight line of the estimated slope.
+// A Trend shows a metric over a numeric option, with the straight line of the estimated slope if Line is set.
 type Trend struct {
 	Caption Caption
 	Levels  []Level // by ascending numbers; not empty
+	Line    bool
 	Slope   float64 // change of the metric for an increase of the number by 1
 	Labels  func([]float64) []string
 }
@@ -35,27 +36,21 @@ func (t Trend) YAxis() template.HTML {
 	return yAxis(y, curvesHeight, curvesBottom, t.Labels)
 }
 
-// Plot draws the levels and the line, which goes through the mean of the levels' numbers and medians.
+// Plot draws the levels and the line.
 func (t Trend) Plot() template.HTML {
 	x, y := t.scales()
 	at := func(v float64) float64 { return yAt(y, v, curvesHeight, curvesBottom) }
 	out := newCanvas("plot", curvesHeight, t.Caption)
 	out.stretch()
 	out.stroke("grid", gridLines(y, curvesHeight, curvesBottom))
-	var number, median float64
-	for _, l := range t.Levels {
-		n := float64(len(t.Levels))
-		number, median = number+l.Number/n, median+l.Median/n
-	}
-	var line, quartiles pen
-	first, last := t.Levels[0].Number, t.Levels[len(t.Levels)-1].Number
-	line.move(stretched(x.At(first)), at(median+t.Slope*(first-number)))
-	line.line(stretched(x.At(last)), at(median+t.Slope*(last-number)))
+	var quartiles pen
 	for _, l := range t.Levels {
 		quartiles.move(stretched(x.At(l.Number)), at(l.Q1))
 		quartiles.line(stretched(x.At(l.Number)), at(l.Q3))
 	}
-	out.stroke("curve series1", line.String())
+	if t.Line {
+		out.stroke("curve series1", t.line(x, at))
+	}
 	out.stroke("whiskers", quartiles.String())
 	out.unstretch()
 	for _, l := range t.Levels {
@@ -63,4 +58,18 @@ func (t Trend) Plot() template.HTML {
 		out.text(x.At(l.Number), curvesHeight-6, anchorAt(x.At(l.Number)), strconv.FormatFloat(l.Number, 'f', -1, 64))
 	}
 	return out.done()
+}
+
+// line draws the straight line through the mean of the levels' numbers and medians.
+func (t Trend) line(x Scale, at func(float64) float64) string {
+	var number, median float64
+	for _, l := range t.Levels {
+		n := float64(len(t.Levels))
+		number, median = number+l.Number/n, median+l.Median/n
+	}
+	var line pen
+	first, last := t.Levels[0].Number, t.Levels[len(t.Levels)-1].Number
+	line.move(stretched(x.At(first)), at(median+t.Slope*(first-number)))
+	line.line(stretched(x.At(last)), at(median+t.Slope*(last-number)))
+	return line.String()
 }
