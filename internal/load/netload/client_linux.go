@@ -129,7 +129,7 @@ func (t *team) search(control *link, held float64) (*SweepReport, error) {
 		s.Record(result)
 	}
 	t.closeOrders()
-	return &SweepReport{Rate: cmp.Or(s.passed, s.Fallback()), Trials: s.trials}, nil
+	return &SweepReport{Rate: cmp.Or(s.passed, s.Fallback()), Trials: s.trials, Step: s.Step()}, nil
 }
 
 // tryRate runs one trial: the senders of both sides send for d at a rate. Then it counts the datagrams sent and

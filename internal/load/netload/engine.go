@@ -141,6 +141,8 @@ type Report struct {
 type SweepReport struct {
 	Rate   float64 `json:"rate"` // datagrams per second over all flows, per direction
 	Trials []Trial `json:"trials"`
+	// Step is how far, as a fraction, Rate may be below the highest rate that the path carries.
+	Step float64 `json:"step,omitempty"`
 }
 
 // TCP summarizes TCP_INFO at the window's end over the sending flows of this side. Retransmits are summed over the

@@ -224,6 +224,11 @@ func TestSweep(t *testing.T) {
 			if got := s.passed; got > tt.want*1.002 || got < tt.want*0.97 {
 				t.Errorf("found %g after %d trials, want %g", got, len(s.trials), tt.want)
 			}
+			// The step is that of the last interval, wide only if the trials ran out; the generator's limit is no grid.
+			if step := s.Step(); step > 0.03 && len(s.trials) < s.MaxTrials || (step > 0) != (s.failed > 0) ||
+				s.passed*(1+step) < tt.want*0.99 {
+				t.Errorf("found %g with a step of %g", s.passed, step)
+			}
 			if len(s.trials) > s.MaxTrials {
 				t.Errorf("%d trials", len(s.trials))
 			}

@@ -73,6 +73,18 @@ func (s *sweep) Next() (rate float64, done bool) {
 	}
 }
 
+// Step returns how far, as a fraction, the rate found may be below the highest that would have passed: 1 if none passed,
+// 0 if none failed, because then the generator, not the grid of the search, limits the rate.
+func (s *sweep) Step() float64 {
+	switch {
+	case s.failed == 0:
+		return 0
+	case s.passed == 0:
+		return 1
+	}
+	return s.failed/s.passed - 1
+}
+
 // Record adds the result of the trial that Next asked for. If less was sent than offered, the rate that was sent
 // counts.
 func (s *sweep) Record(t Trial) {

@@ -143,6 +143,7 @@ func (m *builder) addWorkload(latency *netload.Histogram) {
 		m.Add(metric.ThroughputSent, m.sent()*float64(m.Spec.Size)*8/window)
 		m.Add(metric.Rate, m.received()/window)
 		m.Add(metric.Offered, m.sent()/window)
+		m.searchStep()
 		m.datagrams()
 		return
 	case netload.TCPRRLoaded:
@@ -162,6 +163,16 @@ func (m *builder) addWorkload(latency *netload.Histogram) {
 	}
 	if m.Spec.OpenLoop() {
 		m.Add(metric.Offered, m.Client.Planned/window)
+	}
+}
+
+// searchStep records the resolution of the search on the rates so far, which all follow the rate found.
+func (m *builder) searchStep() {
+	if m.Client.Sweep == nil {
+		return
+	}
+	for i := range m.Values {
+		m.Values[i].Step = m.Client.Sweep.Step
 	}
 }
 

@@ -86,6 +86,28 @@ func datagrams(t *testing.T) sides {
 	return s
 }
 
+// TestSearchStep checks that the rates of a search have the step of its grid, and those of a given rate none.
+func TestSearchStep(t *testing.T) {
+	searched := datagrams(t)
+	searched.Spec.Rate, searched.Spec.Loss = 0, 0.02
+	searched.Client.Sweep = &netload.SweepReport{Rate: 1000, Step: 0.019}
+	for _, s := range []sides{searched, datagrams(t)} {
+		want := 0.0
+		if s.Client.Sweep != nil {
+			want = s.Client.Sweep.Step
+		}
+		m, err := merge(s)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, name := range []string{metric.Throughput, metric.Rate} {
+			if v, has := (result.Run{Values: m.Values}).Value(name); !has || v.Step != want {
+				t.Errorf("%s has a step of %g, wanted %g", name, v.Step, want)
+			}
+		}
+	}
+}
+
 // TestMergeGolden compares the merged measurements of a few runs with golden files.
 func TestMergeGolden(t *testing.T) {
 	open := requests(t)

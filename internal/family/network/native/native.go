@@ -126,6 +126,7 @@ func (t *Tool) search(ctx context.Context, p host.Pair, w netload.Spec, r *run) 
 		return result.Measurement{Raw: raw}, fmt.Errorf("the agent on %s searched for no rate: it is another version's",
 			p.Client.Name())
 	}
+	step, before := found.Step, found.Rate
 	last, err := stepDown(found.Rate, func(n int, rate float64) (s sides, err error) {
 		if n > 1 {
 			keep(fmt.Sprintf("window-%d.", n-1))
@@ -135,7 +136,8 @@ func (t *Tool) search(ctx context.Context, p host.Pair, w netload.Spec, r *run) 
 		}
 		r.client.config.Found, r.server.config.Found = rate, rate
 		if s, err = t.runAgents(ctx, p, r); err == nil {
-			s.Client.Sweep = &netload.SweepReport{Rate: rate, Trials: found.Trials}
+			step, before = max(step, before/rate-1), rate // what the window before lost bounds the rate from above
+			s.Client.Sweep = &netload.SweepReport{Rate: rate, Trials: found.Trials, Step: step}
 		}
 		return s, err
 	})
