@@ -94,13 +94,26 @@ func (b *builder) addProgramming(w dynamics.Workload, kind probe.Kind) {
 	case verdict:
 		b.Add(metric.Censored, float64(censored))
 	}
-	part := dynamics.PartOf(kind)
+	part, most := dynamics.PartOf(kind), slices.Max(times)
 	b.Add(part+metric.Programming, stats.Median(times))
-	b.Add(part+metric.ProgrammingMax, slices.Max(times))
-	if verdict && censored > 0 {
-		b.Warn(result.Censored, "%d of %d trials ended before the change showed; they count with the %.3g s that they had",
-			censored, len(times), slices.Max(times))
+	b.markCensored(part+metric.Programming, censored, 2*censored >= len(times), most)
+	b.Add(part+metric.ProgrammingMax, most)
+	b.markCensored(part+metric.ProgrammingMax, censored, censored > 0, most)
+}
+
+// markCensored adds a warning to the metric just added if trials are censored. If the metric is then only a lower
+// bound, its resolution is unknown, so that no comparison claims more.
+func (b *builder) markCensored(name string, censored int, bound bool, most float64) {
+	if censored == 0 {
+		return
 	}
+	text := "%d of %d trials ended before the change showed; they count with the %.3g s that they had"
+	if bound {
+		text += ", and the value is a lower bound"
+		b.Values[len(b.Values)-1].Step = 1
+	}
+	b.Warn(result.Censored, text, censored, len(b.trials), most)
+	b.Warnings[len(b.Warnings)-1].Metric = name
 }
 
 // addLosses adds how many probes of a kind were not answered, and for how long.

@@ -62,8 +62,34 @@ func TestMergeCensored(t *testing.T) {
 	m := mergeTrials(t, "policy-deny", trialShown(40), trialShown(0), trialShown(50))
 	checkValues(t, m, map[string]float64{metric.NewProbes + metric.Programming: 0.050,
 		metric.NewProbes + metric.ProgrammingMax: 1, metric.Censored: 1})
-	if len(m.Warnings) != 1 || m.Warnings[0].Code != result.Censored {
-		t.Errorf("%v", m.Warnings)
+	checkMarks(t, m, metric.NewProbes)
+	if v, _ := (result.Run{Values: m.Values}).Value(metric.NewProbes + metric.Programming); v.Step != 0 {
+		t.Error("the median of three trials of which one is censored is exact")
+	}
+	// Times of other kinds of probes are marked too; with half of the trials censored, the median is a lower bound.
+	cut := trialShown(40)
+	cut.Shown[probe.TCP] = 60 * ms
+	m = mergeTrials(t, "policy-deny", cut, trialShown(50))
+	checkMarks(t, m, metric.TCPProbes)
+	if v, _ := (result.Run{Values: m.Values}).Value(metric.TCPProbes + metric.Programming); v.Step != 1 {
+		t.Errorf("the lower bound has a step of %g", v.Step)
+	}
+}
+
+// checkMarks checks that both programming times of a kind of probes, and no other metric, are marked as censored.
+func checkMarks(t *testing.T, m result.Measurement, part string) {
+	t.Helper()
+	var marked []string
+	for _, w := range m.Warnings {
+		if w.Code == result.Censored {
+			marked = append(marked, w.Metric)
+		}
+	}
+	if want := []string{part + metric.Programming, part + metric.ProgrammingMax}; !slices.Equal(marked, want) {
+		t.Errorf("marked as censored: %q, wanted %q", marked, want)
+	}
+	if v, _ := (result.Run{Values: m.Values}).Value(part + metric.ProgrammingMax); v.Step != 1 {
+		t.Errorf("the maximum has a step of %g", v.Step)
 	}
 }
 
