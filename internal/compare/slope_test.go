@@ -82,7 +82,9 @@ func TestBentSlopes(t *testing.T) {
 
 // TestSlopeOfTwoLevels checks that two levels give their total change and no rate, which they cannot show.
 func TestSlopeOfTwoLevels(t *testing.T) {
-	for slope, want := range map[float64]string{2e-9: "grows with the number of rules, from 0 to 5000: +", 0: "is flat within"} {
+	for slope, want := range map[float64]string{
+		2e-9: "grows with the number of rules, from 0 to 5000: +", 0: "is flat within",
+	} {
 		s := compare(t, slopeWorld(11, []int{0, 5000}, slope, 0.002, 1), nil).Slopes[0]
 		if total := 5000 * slope; s.Per != 5000 || math.Abs(float64(s.Estimate)-total) > 2e-7 {
 			t.Errorf("%g: %v per %v", slope, s.Estimate, s.Per)

@@ -73,7 +73,7 @@ func (s *sweep) Next() (rate float64, done bool) {
 	}
 }
 
-// Step returns how far, as a fraction, the rate found may be below the highest that would have passed: 1 if none passed,
+// Step returns how far, as a fraction, the rate found may be below the highest that would have passed: 1 if none did,
 // 0 if none failed, because then the generator, not the grid of the search, limits the rate.
 func (s *sweep) Step() float64 {
 	switch {
