@@ -88,7 +88,8 @@ func Main(ctx context.Context, s Streams, version string, args []string) int {
 	if unknown := unknownCommand(root, args); err != nil && unknown != nil {
 		err = unknown
 	}
-	if _, known := errors.AsType[*statusError](err); err != nil && !known && ctx.Err() != nil {
+	_, known := errors.AsType[*statusError](err)
+	if err != nil && !known && ctx.Err() != nil && !errors.Is(context.Cause(ctx), errClosed) {
 		err = stopped(ctx, ": "+err.Error()) // a wait that ended with the context
 	}
 	err = cmp.Or(err, s.Out.(*sanitizer).flush(), out.err) // commands do not check all writes themselves
