@@ -15,6 +15,9 @@ func Volume(string) []result.Fact {
 		{Name: "backing", Value: result.Unknown}, {Name: "device", Value: result.Unknown}}
 }
 
+// FileSystem returns nothing: file systems are only told apart on Linux.
+func FileSystem(string) string { return "" }
+
 // Shared returns true, since it is not known on this system whether other machines use a file system.
 func Shared(string) bool { return true }
 

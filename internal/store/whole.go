@@ -83,6 +83,12 @@ func removePartial(path string) error {
 	if _, err := os.Lstat(path); errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}
+	if _, err := os.Stat(filepath.Join(path, ExperimentFile)); err != nil {
+		if err := os.Remove(path); err != nil { // it removes an empty directory alone
+			return fmt.Errorf("a partial import would have this name; move away what is there: %w", err)
+		}
+		return nil
+	}
 	w, err := lockDir(path)
 	if err != nil {
 		return fmt.Errorf("%s, a partial import: %w", path, err)

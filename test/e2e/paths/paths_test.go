@@ -203,7 +203,7 @@ func runExperiment(t *testing.T, c cluster, blocks int, cases []string, list ...
 	design.Blocks, design.Looks, design.Duration, design.Warmup = blocks, nil, 0.5, 0.1
 	now := time.Now()
 	families := registry.Families()
-	e, err := runner.Resolve(runner.Options{
+	e, err := runner.Resolve(t.Context(), runner.Options{
 		Families: families,
 		ID:       store.NewID(now), Version: "test", Created: now, Targets: targets, Baseline: list[0].name,
 		Suites: []family.Suite{{Name: "paths"}}, Cases: cases, Tool: native.New(), Seed: 1, Design: design,
