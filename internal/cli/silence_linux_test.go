@@ -57,9 +57,10 @@ func TestSilence(t *testing.T) {
 				server.Close()
 			})
 			config := filepath.Join(t.TempDir(), "config")
-			if err := os.WriteFile(config, []byte(`{apiVersion: v1, kind: Config, current-context: silent,
+			err := os.WriteFile(config, []byte(`{apiVersion: v1, kind: Config, current-context: silent,
   contexts: [{name: silent, context: {cluster: silent, user: u}}], users: [{name: u, user: {token: x}}],
-  clusters: [{name: silent, cluster: {server: "`+server.URL+`", insecure-skip-tls-verify: true}}]}`), 0o600); err != nil {
+  clusters: [{name: silent, cluster: {insecure-skip-tls-verify: true, server: "`+server.URL+`"}}]}`), 0o600)
+			if err != nil {
 				t.Fatal(err)
 			}
 			t.Setenv("KUBECONFIG", config)

@@ -142,9 +142,9 @@ var warningTexts = map[compare.Code]func(compare.Warning) string{
 		return fmt.Sprintf("%d of %d values are 0 or below and have no ratio; the difference is given instead, without a "+
 			"verdict", w.Count, w.Of)
 	},
-	compare.StepUnknown: always("The resolution of the metric is unknown here, because all values are the same, a search " +
-		"ended without a rate that failed or trials ended before the change showed; the interval is wider by a factor of " +
-		"two on either side"),
+	compare.StepUnknown: always("The resolution of the metric is unknown here, because all values are the same, a " +
+		"search ended without a rate that failed or trials ended before the change showed; the interval is wider by a " +
+		"factor of two on either side"),
 	compare.CoarseStep: func(w compare.Warning) string {
 		return fmt.Sprintf("The metric moves in steps of about %s here, more than the %.3g %% that matter; the interval is "+
 			"wider by one step on either side", format(w.Step, unit.Ratio), 100*w.Delta)

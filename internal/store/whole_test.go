@@ -129,7 +129,8 @@ func TestWriteWholeInterrupted(t *testing.T) {
 	if err := os.MkdirAll(filepath.Join(partial, RawDir, "0001"), 0o755); err != nil {
 		t.Fatal(err)
 	}
-	if err := WriteWhole(t.Context(), dir, r, raw); err == nil || !strings.Contains(err.Error(), "move away what is there") {
+	err := WriteWhole(t.Context(), dir, r, raw)
+	if err == nil || !strings.Contains(err.Error(), "move away what is there") {
 		t.Errorf("another's directory is in the way: %v", err)
 	}
 	if err := os.WriteFile(filepath.Join(partial, ExperimentFile), nil, 0o644); err != nil {
