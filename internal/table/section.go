@@ -164,7 +164,8 @@ func (b *builder) addMesh() {
 	for i, r := range b.doc.Runs {
 		if meshWord.MatchString(r.Target) && !otherwise.MatchString(r.Target) && r.Fact(audit.FactGap) == "" {
 			b.doc.Runs[i].Facts = append(b.doc.Runs[i].Facts, result.Fact{
-				Name: result.MeshIntercepted, Value: "yes (the target's name has " + meshWord.FindString(r.Target) + ")"})
+				Name: result.MeshIntercepted, Value: "yes",
+				Evidence: "the target's name has " + meshWord.FindString(r.Target)})
 		}
 	}
 }
