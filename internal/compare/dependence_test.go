@@ -102,6 +102,9 @@ func TestUnpairedDependence(t *testing.T) {
 				continue
 			}
 			drifting++
+			if _, withheld := row.Withheld(); withheld != row.undecidedBeyondZero() {
+				t.Fatalf("%s: undecided by drift, without that reason: %+v", c.name, row)
+			}
 			if row.Verdict != Undecided || r.Outcome() != Open || strings.Contains(r.Scope, "95 %") ||
 				!contains(r.Warnings, Warning{Code: Trend, Cases: []string{stream}}) {
 				t.Fatalf("%s: drift, but %s, %q, gates %s", c.name, row.Sentence, r.Scope, r.Outcome())

@@ -205,7 +205,7 @@ func (r Row) Withheld() (Warning, bool) {
 		return Warning{}, false
 	}
 	i := slices.IndexFunc(r.Warnings, func(w Warning) bool {
-		return w.Code == FewRuns || w.Code == OneOfMany || w.Code == NoRatio
+		return w.Code == FewRuns || w.Code == Drift || w.Code == OneOfMany || w.Code == NoRatio
 	})
 	if i < 0 {
 		return Warning{}, false
@@ -378,8 +378,7 @@ func (s sides) ratio(alpha float64) (e stats.Estimate, ok bool) {
 		return e, false
 	}
 	if s.look == nil {
-		e, _ = stats.UnpairedSeries(logarithms(s.baseline), logarithms(s.target), alpha)
-		return e, true
+		return stats.UnpairedSeries(logarithms(s.baseline), logarithms(s.target), alpha), true
 	}
 	logs, _ := s.logRatios()
 	return stats.Paired(logs, alpha, s.look), true

@@ -146,8 +146,7 @@ func (r *Row) fillUnpaired(v result.Value, a, b map[int]*result.Run, alpha, delt
 	}
 	e, ok := s.ratio(alpha)
 	if !ok {
-		e, _ := stats.UnpairedSeries(s.baseline, s.target, alpha)
-		r.setShift(s, e, alpha)
+		r.setShift(s, stats.UnpairedSeries(s.baseline, s.target, alpha), alpha)
 		return
 	}
 	r.estimate(e, alpha, delta)
@@ -239,8 +238,7 @@ func equivalencePUnpaired(x, y []float64, shift, delta float64) float64 {
 		for i, v := range y {
 			moved[i] = v - at
 		}
-		e, _ := stats.UnpairedSeries(x, moved, 0.5)
-		p = math.Max(p, e.P)
+		p = math.Max(p, stats.UnpairedSeries(x, moved, 0.5).P)
 	}
 	return p
 }

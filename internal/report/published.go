@@ -141,16 +141,15 @@ func (p *publishedReport) asPublished(name, baseline, target, metricName string)
 	}
 }
 
-// whyUndecided writes the notes on a row that is undecided although its interval excludes zero.
+// whyUndecided writes why a row is undecided although its interval excludes zero.
 func (p *publishedReport) whyUndecided(r compare.Row) {
-	if r.Verdict != compare.Undecided || !r.CI.Excludes(0) {
+	w, withheld := r.Withheld()
+	if !withheld {
 		return
 	}
 	const indent = "        "
-	for _, n := range notes(r) {
-		for _, line := range prose.Wrap(prose.Plain(n), prose.Columns-len(indent)) {
-			p.b.WriteString(indent + line + "\n")
-		}
+	for _, line := range prose.Wrap(prose.Plain(warningSentence(w)), prose.Columns-len(indent)) {
+		p.b.WriteString(indent + line + "\n")
 	}
 }
 

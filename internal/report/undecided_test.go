@@ -55,6 +55,12 @@ func TestUndecidedSaysWhy(t *testing.T) {
 			t.Errorf("%s does not say why rows are undecided:\n%s", name, text)
 		}
 	}
+	drifts := rows[0]
+	drifts.Warnings = []compare.Warning{{Code: compare.Drift}}
+	got := inFormat(t, "markdown", input(drifts))
+	if !strings.Contains(got, "undecided (the runs rise or fall from run to run)") {
+		t.Errorf("a row is undecided by drift, and does not say so:\n%s", got)
+	}
 	if n := strings.Count(formats["table"], "fewer than 6 runs"); n != 1 {
 		t.Errorf("%d rows have the reason of one:\n%s", n, formats["table"])
 	}

@@ -36,6 +36,8 @@ func whyUndecided(r compare.Row) string {
 		return ""
 	case w.Code == compare.FewRuns:
 		return fmt.Sprintf("fewer than %d runs on a side", w.Needed)
+	case w.Code == compare.Drift:
+		return "the runs rise or fall from run to run"
 	case w.Code == compare.OneOfMany:
 		return fmt.Sprintf("too weak among %d exploratory comparisons", w.Count)
 	}

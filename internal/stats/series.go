@@ -12,12 +12,12 @@ const maxCorrelation = 0.9
 // UnpairedSeries is [Unpaired] for values in the order of time, which may resemble those before them, as runs under a
 // slow disturbance do: see [Inflation]. With an inflation of f, a test at alpha takes a normal deviate f times as large
 // as for independent values, so the Mann-Whitney test is carried out at the error probability of that deviate, and P is
-// converted back. It also returns the inflation.
-func UnpairedSeries(x, y []float64, alpha float64) (Estimate, float64) {
+// converted back.
+func UnpairedSeries(x, y []float64, alpha float64) Estimate {
 	f := Inflation(x, y)
 	e := Unpaired(x, y, scaled(alpha, f))
 	e.Level, e.Attained, e.P = 1-alpha, 1-scaled(1-e.Attained, 1/f), scaled(e.P, 1/f)
-	return e, f
+	return e
 }
 
 // scaled returns the two-sided probability of f times the normal deviate that has the probability p.
