@@ -217,8 +217,8 @@ func (f *figure) parseUnit(name string) (reason string) {
 
 var (
 	perSecond = regexp.MustCompile(`(?i)\s*(?:/\s*sec(?:ond)?s?\.?| per sec(?:ond)?| p/s)$`)
-	// lowerRate matches a rate of bits with a prefix in lower case, which is meant to be that in upper case. Of mb/s
-	// nobody can tell whether it is bits or bytes.
+	// lowerRate matches a rate of bits with a prefix in lower case, which is meant to be that in upper case. mb/s
+	// may be bits or bytes.
 	lowerRate   = regexp.MustCompile(`^[mgt](?:bps|bits?/s)$`)
 	doubtedRate = regexp.MustCompile(`^[mgt]b/s$`)
 	// thingsPerSecond matches a rate of what a benchmark counts, such as events/s.

@@ -99,7 +99,7 @@ func (o output) amount() string {
 // SizeOfPath reports whether the size of a datagram, in bytes, is one that follows from the MTU of the path: iperf3
 // without -l takes the segment size of its TCP connection, which is the MTU less 52 bytes of headers (72 with IPv6), or
 // else 1460. MTUs are whole tens (1450, 8950), or one more on AWS (9001); 1472 fills a datagram of 1500 bytes. A power
-// of two is somebody's choice.
+// of two is a user's choice.
 func SizeOfPath(size int) bool {
 	return size == 1460 || size == 1472 || size >= 1280-72 && (size+52)%10 <= 1 && size&(size-1) != 0
 }
