@@ -383,9 +383,9 @@ func rankReversals(recs *records) (found []Finding, checked int) {
 	return found, checked
 }
 
-// opposedThroughputs compares rows of a table about the throughput of different cases between ends of the same kinds, on
-// two paths or by two tools: with other parameters, such as sizes, another target may well be the better one. Rows with
-// a loss are of datagrams, of which the receiver may get more if the sender is slower.
+// opposedThroughputs compares rows of a table about the throughput of different cases between ends of the same kinds,
+// on two paths or by two tools: with other parameters, such as sizes, another target may well be the better one. Rows
+// with a loss are of datagrams, of which the receiver may get more if the sender is slower.
 func opposedThroughputs(recs *records) (found []Finding, checked int) {
 	type ends struct{ clientPod, serverPod, sameNode, otherNode bool }
 	for _, table := range recs.tables {
