@@ -16,9 +16,6 @@ import (
 // alpha is the error probability of each interval of the evidence.
 const alpha = 0.05
 
-// mostPairs limits the pairs used: more add little, and the time for an interval grows with their square.
-const mostPairs = 60
-
 // A pair holds the runs of one block on the worse target and on the other.
 type pair struct{ worse, better *result.Run }
 
@@ -47,7 +44,7 @@ func newEvidence(
 	if row.Direction == compare.BetterThan {
 		e.worse, e.better = e.better, e.worse
 	}
-	for _, p := range row.Pairs[:min(len(row.Pairs), mostPairs)] {
+	for _, p := range row.Pairs {
 		worse, better := runs[e.worse][p.Block], runs[e.better][p.Block]
 		if worse != nil && better != nil {
 			e.pairs = append(e.pairs, pair{worse, better})
@@ -66,7 +63,7 @@ func newPathEvidence(of result.Case, r result.Results, runs, bound map[int]*resu
 	e := evidence{row: row, worse: target, better: of.Bound, path: of.Path, facts: r.Facts,
 		specs: map[string]result.Spec{target: r.Experiment.Targets[0].Spec}}
 	for _, block := range slices.Sorted(maps.Keys(runs)) {
-		if b := bound[block]; b != nil && len(e.pairs) < mostPairs {
+		if b := bound[block]; b != nil {
 			e.pairs = append(e.pairs, pair{runs[block], b})
 		}
 	}
