@@ -162,9 +162,9 @@ func (t faultExperiment) isDecoy() bool { return t.Fault != noFault && len(t.Wan
 // was put in.
 func (t faultExperiment) isExplainable() bool { return t.Decided && (t.Worse || len(t.Wanted) == 0) }
 
-// hasOneOf reports whether one of the rules supports a cause.
-func (t faultExperiment) hasOneOf(rules []string) bool {
-	return slices.ContainsFunc(t.Causes, func(c string) bool { return slices.Contains(rules, c) })
+// haveOneOf reports whether one of the rules supports one of the causes.
+func haveOneOf(causes, rules []string) bool {
+	return slices.ContainsFunc(causes, func(c string) bool { return slices.Contains(rules, c) })
 }
 
 // firstCause returns the first cause, or why there is none.

@@ -91,11 +91,6 @@ type clusterVerdict struct {
 	Same      bool     `json:"same,omitempty"` // the networks differ in nothing that may cost time
 }
 
-// hasOneOf reports whether one of the rules supports a cause.
-func (v clusterVerdict) hasOneOf(rules []string) bool {
-	return slices.ContainsFunc(v.Causes, func(c string) bool { return slices.Contains(rules, c) })
-}
-
 // measureClusters measures pairs that the log lacks of the present rules, until there are n verdicts. The unit is a
 // pair with its two clusters: after an interruption its cases are measured anew.
 func (s *causesStudy) measureClusters(ctx context.Context) error {

@@ -93,8 +93,8 @@ func labTable(b *bytes.Buffer, done []faultExperiment) {
 	decoyed := keep(done, func(t faultExperiment) bool { return t.isDecoy() && !t.Missing })
 	decided := func(list []faultExperiment) []faultExperiment { return keep(list, faultExperiment.isExplainable) }
 	first := func(t faultExperiment) bool { return slices.Contains(t.Wanted, t.firstCause()) }
-	named := func(t faultExperiment) bool { return t.isExplainable() && t.hasOneOf(t.Wanted) }
-	misled := func(t faultExperiment) bool { return t.hasOneOf(t.Decoys) }
+	named := func(t faultExperiment) bool { return t.isExplainable() && haveOneOf(t.Causes, t.Wanted) }
+	misled := func(t faultExperiment) bool { return haveOneOf(t.Causes, t.Decoys) }
 	some := func(t faultExperiment) bool { return len(t.Causes) > 0 }
 	s := newShares(b)
 	s.row("right cause first, of all injected faults", countIf(usable, first), len(usable))
@@ -194,7 +194,7 @@ func clusterTable(b *bytes.Buffer, all []clusterVerdict) {
 	measured := keep(all, func(v clusterVerdict) bool { return v.Verdict != "" })
 	s := newShares(b)
 	some := func(v clusterVerdict) bool { return len(v.Causes) > 0 }
-	wrong := func(v clusterVerdict) bool { return v.hasOneOf(v.Forbidden) }
+	wrong := func(v clusterVerdict) bool { return haveOneOf(v.Causes, v.Forbidden) }
 	known := keep(measured, func(v clusterVerdict) bool { return !v.Same })
 	same := keep(measured, func(v clusterVerdict) bool { return v.Same })
 	for _, held := range []bool{false, true} {
@@ -203,7 +203,7 @@ func clusterTable(b *bytes.Buffer, all []clusterVerdict) {
 		s.row("right cause first, "+kind+", where the difference has a name",
 			countIf(these, clusterVerdict.right), len(these))
 		s.row("right cause named, likewise",
-			countIf(these, func(v clusterVerdict) bool { return v.hasOneOf(v.Wanted) }), len(these))
+			countIf(these, func(v clusterVerdict) bool { return haveOneOf(v.Causes, v.Wanted) }), len(these))
 	}
 	different := keep(known, func(v clusterVerdict) bool { return v.Worse != "" })
 	s.row("different, of the verdicts on networks that differ", len(different), len(known))
@@ -242,7 +242,7 @@ func pairTable(b *bytes.Buffer, all []clusterVerdict) {
 		}
 		fmt.Fprintf(w, "| %s\t| %d\t| %d\t| %s\t| %d\t| %s\t|\n", name, len(these),
 			countIf(these, func(v clusterVerdict) bool { return v.Worse != "" }), right,
-			countIf(these, func(v clusterVerdict) bool { return v.hasOneOf(v.Forbidden) }), formatCounts(firsts))
+			countIf(these, func(v clusterVerdict) bool { return haveOneOf(v.Causes, v.Forbidden) }), formatCounts(firsts))
 	}
 	w.Flush()
 }

@@ -126,7 +126,7 @@ func TestClusterPairs(t *testing.T) {
 	}
 	for i, v := range list {
 		right, forbidden := v.Case == requestCase, v.Case == "pod-pod/same/tcp-rr"
-		if v.right() != right || v.hasOneOf(v.Forbidden) != forbidden || (v.Verdict == "") != (i == 2 || i == 3) {
+		if v.right() != right || haveOneOf(v.Causes, v.Forbidden) != forbidden || (v.Verdict == "") != (i == 2 || i == 3) {
 			t.Errorf("%+v", v)
 		}
 	}

@@ -9,9 +9,6 @@ import (
 	"github.com/knotmeter/knotmeter/internal/result"
 )
 
-// none is the value of a property that a datapath does not have.
-const none = "none"
-
 // certain matches values of properties that hold for each packet between two nodes. Values of several nodes, and those
 // of tunnels between subnets alone, do not tell what a path has.
 var certain = regexp.MustCompile(`^[a-z0-9]+$`)
@@ -54,7 +51,7 @@ func captured(property, header string) string {
 	case property == "encapsulation" && (header == "ipv4" || header == "ipv6"):
 		return "ipip"
 	}
-	return none
+	return result.None
 }
 
 // judgeProperty returns a judge of whether the path has a property on the worse target that it lacks on the other.
@@ -69,7 +66,7 @@ func judgeProperty(name string) func(evidence) finding {
 			return unobservable("the targets do not tell their " + name)
 		case !certain.MatchString(worse) || !certain.MatchString(better):
 			return unobservable("whether this path has it is not known: " + worse + "; on the other " + better)
-		case worse == none || worse == better:
+		case worse == result.None || worse == better:
 			return finding{state: Contradicted, evidence: []string{worse + "; on the other " + better}}
 		}
 		return finding{state: Differs, evidence: []string{worse + " instead of " + better}}

@@ -224,7 +224,7 @@ func (run *fioRun) describe(job fio.Job) string {
 		return ""
 	}
 	name := o.Title() // 1024k becomes 1m
-	if run.isSet(job, "fsync") && !o.Fdatasync {
+	if run.isOn(job, "fsync") && !o.Fdatasync {
 		name += "-fsync"
 	}
 	return name
@@ -245,7 +245,7 @@ func (run *fioRun) options(job fio.Job) storage.Job {
 	}
 	o := storage.Job{ReadWrite: rw, Block: blockSize(run.Option(job, "bs", "blocksize")),
 		Depth: number(run.Option(job, "iodepth"), 1), Jobs: number(run.Option(job, "numjobs"), 1),
-		Fdatasync: run.isSet(job, "fdatasync")}
+		Fdatasync: run.isOn(job, "fdatasync")}
 	if o.Mixed() {
 		o.Mix = number(run.Option(job, "rwmixread"), 50)
 	}
@@ -260,12 +260,6 @@ func (run *fioRun) isOn(job fio.Job, name string) bool {
 		}
 	}
 	return false
-}
-
-// isSet reports whether an option has a value other than 0.
-func (run *fioRun) isSet(job fio.Job, name string) bool {
-	v := run.Option(job, name)
-	return v != "" && v != "0"
 }
 
 // blockSize parses a size such as fio's 4k in bytes; 0 if it is missing, or more than one size.

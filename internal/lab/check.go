@@ -151,9 +151,6 @@ func (c *checker) checkCounters(before, after counts) error {
 	return nil
 }
 
-// noneOf is the value of a property that a path does not have.
-const noneOf = "none"
-
 // facts returns the facts of the site, and those of the place that the check found.
 func (c *checker) facts(t *exchange) ([]result.Fact, error) {
 	header := "bare packets"
@@ -167,11 +164,11 @@ func (c *checker) facts(t *exchange) ([]result.Fact, error) {
 	own := slices.Clone(c.site.namespaces.facts)
 	if !c.wire.Proxied {
 		own = slices.DeleteFunc(own, func(f result.Fact) bool { return f.Name == ProxyFact })
-		own = append(own, result.Fact{Name: ProxyFact, Value: noneOf, Evidence: seen})
+		own = append(own, result.Fact{Name: ProxyFact, Value: result.None, Evidence: seen})
 	}
 	facts := slices.Concat(own, []result.Fact{
-		{Name: "encapsulation", Value: cmp.Or(c.wire.Encapsulation, noneOf), Evidence: seen},
-		{Name: "encryption", Value: cmp.Or(c.wire.Encryption, noneOf), Evidence: seen},
+		{Name: "encapsulation", Value: cmp.Or(c.wire.Encapsulation, result.None), Evidence: seen},
+		{Name: "encryption", Value: cmp.Or(c.wire.Encryption, result.None), Evidence: seen},
 		{Name: "client", Value: c.ends.Client.Name}, {Name: "server", Value: c.ends.Server.Name},
 		{Name: "dial", Value: c.ends.Dial.String()},
 		{Name: "mtu", Value: strconv.Itoa(c.mtu)}, {Name: "path-mtu", Value: strconv.Itoa(t.pathMTU)},

@@ -70,7 +70,7 @@ func property(sentence string) string {
 	direct, isDirect := strings.CutSuffix(backend, " with direct routing")
 	switch {
 	case flannel && backend == "host-gw":
-		return "none"
+		return None
 	case isDirect:
 		return direct + "-cross-subnet"
 	case betweenSubnets:

@@ -28,6 +28,9 @@ const (
 // Unknown is the value of a fact that could not be determined. Such a fact is not left out.
 const Unknown = "unknown"
 
+// None is the value of a property, such as encapsulation, that a path does not have.
+const None = "none"
+
 // ConfidentialVM is the fact of a machine with the signs that it is a confidential virtual machine, or
 // NoConfidentialSign.
 const (

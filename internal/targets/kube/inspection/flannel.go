@@ -27,13 +27,13 @@ type flannelConf struct {
 // backendTunnels maps flannel's backends to their encapsulation. Those of clouds and host-gw are routes.
 var backendTunnels = map[string]string{
 	"vxlan": "vxlan", "udp": "udp", "ipip": "ipip", "wireguard": "wireguard", "ipsec": "ipsec",
-	"host-gw": "none", "ali-vpc": "none", "aws-vpc": "none", "gce": "none", "tencent-vpc": "none",
+	"host-gw": result.None, "ali-vpc": result.None, "aws-vpc": result.None, "gce": result.None, "tencent-vpc": result.None,
 }
 
 // backendTunnel returns the encapsulation of a backend; direct: not within a subnet.
 func backendTunnel(backend string, direct bool) string {
 	tunnel := cmp.Or(backendTunnels[backend], result.Unknown)
-	if direct && tunnel != "none" && tunnel != result.Unknown {
+	if direct && tunnel != result.None && tunnel != result.Unknown {
 		tunnel += crossSubnet
 	}
 	return tunnel
@@ -90,7 +90,7 @@ func (e Evidence) flannelBackend() string {
 
 // flannelEncryptions maps flannel's backends to their encryption.
 var flannelEncryptions = map[string]string{
-	"wireguard": "wireguard", "ipsec": "ipsec", "vxlan": "none", "host-gw": "none", "udp": "none", "ipip": "none",
+	"wireguard": "wireguard", "ipsec": "ipsec", "vxlan": result.None, "host-gw": result.None, "udp": result.None, "ipip": result.None,
 }
 
 // flannelEncryption returns the encryption of flannel's backends, and whether one of them encrypts. It returns an empty
@@ -104,10 +104,10 @@ func (e Evidence) flannelEncryption() (text string, encrypts bool) {
 	var list []string
 	for _, b := range backends {
 		encryption := flannelEncryptions[b]
-		if encryption == "" || encryption == "none" && !e.onlyFlannel() {
+		if encryption == "" || encryption == result.None && !e.onlyFlannel() {
 			return "", false
 		}
-		encrypts = encrypts || encryption != "none"
+		encrypts = encrypts || encryption != result.None
 		list = append(list, encryption)
 	}
 	slices.Sort(list)

@@ -112,5 +112,5 @@ func (e Evidence) meshFacts() []result.Fact {
 	case e.Admitted == nil || e.Pod == nil || e.Pod.Sockets == nil:
 		return []result.Fact{{Name: "mesh", Value: result.Unknown}}
 	}
-	return []result.Fact{{Name: "mesh", Value: "none", Evidence: "containers, annotations and sockets of the pods"}}
+	return []result.Fact{{Name: "mesh", Value: result.None, Evidence: "containers, annotations and sockets of the pods"}}
 }

@@ -195,7 +195,7 @@ func ciliumTunnel(c map[string]string) string {
 	case chained(c):
 		return ""
 	case mode == "native" || c["tunnel"] == "disabled":
-		return "none" + from
+		return result.None + from
 	case slices.Contains([]string{"vxlan", "geneve"}, protocol):
 		return protocol + from
 	case slices.Contains([]string{"vxlan", "geneve"}, c["tunnel"]):
@@ -233,7 +233,7 @@ func (e Evidence) poolTunnel() string {
 	}
 	var list []string
 	for _, p := range e.pools() {
-		mode := "none"
+		mode := result.None
 		for name, when := range map[string]string{"ipip": p.Spec.IPIPMode, "vxlan": p.Spec.VXLANMode} {
 			switch poolMode(when) {
 			case "Always":
@@ -345,7 +345,7 @@ func (e Evidence) routerTunnel() string {
 	case !e.routerCarriesPackets():
 		return ""
 	case overlay != "true":
-		return "none" + from
+		return result.None + from
 	case !slices.Contains([]string{"ipip", "fou"}, how):
 		return ""
 	case kind == "full":
@@ -460,7 +460,7 @@ func ciliumEncryption(c map[string]string) string {
 	case chained(c):
 		return ""
 	}
-	return "none" + from
+	return result.None + from
 }
 
 // felixEncryption returns the encryption in Calico's cluster-wide FelixConfiguration. Missing fields mean off.
@@ -474,7 +474,7 @@ func (e Evidence) felixEncryption() string {
 	case e.Felix.Spec.IPsecMode != "": // Calico Enterprise's
 		return "ipsec" + from
 	}
-	return "none" + from
+	return result.None + from
 }
 
 // antreaEncryption returns the encryption in Antrea's configuration.
@@ -491,7 +491,7 @@ func (e Evidence) antreaEncryption() string {
 	case strings.EqualFold(c.Encap, "networkPolicyOnly"):
 		return "" // another plugin carries the packets
 	}
-	return "none" + from
+	return result.None + from
 }
 
 // weaveEncryption returns the encryption of Weave: it encrypts if it has a password, whose value is not read.
