@@ -5,6 +5,7 @@ import (
 	"go/ast"
 	"go/parser"
 	"go/token"
+	"html"
 	"maps"
 	"path/filepath"
 	"slices"
@@ -183,4 +184,39 @@ func TestEveryFormatHasRecordedWarnings(t *testing.T) {
 		"bench":       "warnings: lab:vxlan: its proxies are a stand-in.",
 		"junit":       `<property name="warning" value="lab:vxlan: its proxies are a stand-in."></property>`,
 	})
+}
+
+// TestCensoredTrialsAreNextToTheirMetric checks that the mark of trials that ended before the change showed stands next
+// to the metric that they belong to, and not next to others.
+func TestCensoredTrialsAreNextToTheirMetric(t *testing.T) {
+	r, err := manyRuns(smallShape("lab:native", "lab:vxlan"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i, run := range r.Runs {
+		if run.Target == "lab:vxlan" && run.Case == rr {
+			r.Runs[i].Warnings = []result.Warning{{Code: result.Censored, Metric: "p50",
+				Text: "2 of 9 trials ended before the change showed; they count with the 30 s that they had"}}
+		}
+	}
+	c, err := compare.Compare(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	in := Input{Comparison: c, Experiment: r.Experiment, Sites: r.Sites, Runs: r.Runs, Facts: r.Facts}
+	const mark = "2 of 9 trials ended before the change showed"
+	for _, format := range []string{"table", "markdown", "html", "csv"} {
+		got := strings.Join(strings.Fields(html.UnescapeString(written(t, formatNamed(t, format), in))), " ")
+		if !strings.Contains(got, mark) {
+			t.Errorf("%s does not have it:\n%s", format, got)
+		}
+	}
+	for _, row := range c.Comparisons {
+		marked := slices.ContainsFunc(row.Warnings, func(w compare.Warning) bool {
+			return strings.Contains(warningSentence(w), mark)
+		})
+		if want := row.Case == rr && row.Metric == "p50"; marked != want {
+			t.Errorf("%s %s: marked %v, want %v", row.Case, row.Metric, marked, want)
+		}
+	}
 }
