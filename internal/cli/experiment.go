@@ -158,6 +158,7 @@ func (x *experiment) readResumed(ctx context.Context, o *options, s Streams, ver
 	if err := x.openTargets(specs); err != nil {
 		return err
 	}
+	warn(s.Err, r.Warnings...)
 	x.before, x.config.EarlierFacts = r, r.Facts
 	x.configure(e, tool, decide, version)
 	return nil

@@ -179,6 +179,7 @@ type memorySink struct {
 func (m *memorySink) WriteFacts(string, []result.Fact) error    { return nil }
 func (m *memorySink) WriteSession(result.Session) error         { return nil }
 func (m *memorySink) WriteNotMeasured(result.NotMeasured) error { return nil }
+func (m *memorySink) BeginSwitch(result.Switch) error           { return nil }
 func (m *memorySink) WriteSwitch(s result.Switch) (int, error) {
 	m.switches = append(m.switches, s)
 	return len(m.switches), nil

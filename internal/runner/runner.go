@@ -23,6 +23,8 @@ type Sink interface {
 	WriteFacts(target string, facts []result.Fact) error
 	// WriteSession records the start of a session and the facts found then; the runs that follow belong to it.
 	WriteSession(s result.Session) error
+	// BeginSwitch records durably that the command of a switch, or of the restoration of the testbed, is about to begin.
+	BeginSwitch(s result.Switch) error
 	// WriteSwitch records a switch before the first run of its visit, or the restoration of the testbed, and returns
 	// the record's number.
 	WriteSwitch(s result.Switch) (number int, err error)
@@ -153,6 +155,11 @@ func Run(ctx context.Context, c Config) (Summary, error) {
 	s, err := newSession(c)
 	if err != nil {
 		return Summary{}, err
+	}
+	if s.e.InTurn() {
+		if err := s.endCommands(ctx); err != nil { // of an earlier session, which was killed
+			return Summary{}, err
+		}
 	}
 	s.emit(Event{Kind: Planned})
 	if s.e.Design.Parallel {

@@ -63,6 +63,7 @@ func (c *clock) Sleep(_ context.Context, d time.Duration) {
 type memory struct {
 	facts       map[string][]result.Fact
 	sessions    []result.Session
+	begun       []result.Switch
 	switches    []result.Switch
 	sites       []result.Site
 	runs        []result.Run
@@ -81,6 +82,11 @@ func (m *memory) WriteFacts(name string, facts []result.Fact) error {
 
 func (m *memory) WriteSession(s result.Session) error {
 	m.sessions = append(m.sessions, s)
+	return m.fail
+}
+
+func (m *memory) BeginSwitch(s result.Switch) error {
+	m.begun = append(m.begun, s)
 	return m.fail
 }
 

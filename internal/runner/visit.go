@@ -84,6 +84,9 @@ func (s *session) switchTo(ctx context.Context, name string, block int) error {
 	s.emit(Event{Kind: SwitchStarted, Target: name, Block: block})
 	var err error
 	if c := s.e.Targets[i].Switch; c != nil {
+		if err := s.Sink.BeginSwitch(record); err != nil {
+			return err
+		}
 		s.needsRestore, s.lastSwitched = true, name
 		record.Output, err = s.runCommand(ctx, *c, name)
 	}
@@ -168,7 +171,10 @@ func (s *session) restore(ctx context.Context) error {
 	s.emit(Event{Kind: RestoreStarted, Reason: c.Text})
 	began := s.Clock.Now()
 	record := result.Switch{Schema: result.SwitchSchema, Start: began.UTC()}
-	var err error
+	err := s.Sink.BeginSwitch(record)
+	if err != nil {
+		return err
+	}
 	if record.Output, err = s.runCommand(context.WithoutCancel(ctx), *c, s.lastSwitched); err != nil {
 		record.Failed = err.Error()
 		s.summary.NotRestored = record.Failed

@@ -452,6 +452,20 @@ func TestVisitsAreInterruptedAndResumed(t *testing.T) {
 	}
 }
 
+// TestSwitchIsRecordedFirst checks that no command runs before its beginning is recorded.
+func TestSwitchIsRecordedFirst(t *testing.T) {
+	b := newTestbed(t, "ab", 1, "pod-pod/other/tcp-rr")
+	b.config.Events = func(e runner.Event) {
+		if e.Kind == runner.SwitchStarted {
+			b.sink.fail = errors.New("the disk is full")
+		}
+	}
+	_, err := runner.Run(t.Context(), b.config)
+	if !errors.Is(err, b.sink.fail) || len(b.sink.begun) != 1 || b.sink.begun[0].Target == "" || len(b.log()) > 0 {
+		t.Errorf("%v, %+v, commands ran: %v", err, b.sink.begun, b.log())
+	}
+}
+
 // TestRestoredAfterAKill checks that the resumed experiment restores the testbed if the program was killed before it
 // did so, even if nothing is left to measure.
 func TestRestoredAfterAKill(t *testing.T) {

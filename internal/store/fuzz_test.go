@@ -37,6 +37,25 @@ func FuzzExperiment(f *testing.F) {
 	})
 }
 
+func FuzzSwitching(f *testing.F) {
+	f.Add([]byte(`{"schema":"knotmeter/switch/v1","switch":1,"target":"lab:native","block":1,"start":"2026-11-28T12:00:00Z"}`))
+	f.Add([]byte(`{"schema":"knotmeter/switch/v1","session":2}`))
+	f.Add([]byte(`{"schema":"knotmeter/switch/v2","switch":-1}`))
+	f.Add([]byte("null"))
+	f.Fuzz(func(t *testing.T, data []byte) {
+		r := Results{Results: result.Results{Experiment: experiment()}}
+		if err := r.parseSwitching("s.json", data); err != nil {
+			checkError(t, "s.json", err)
+			return
+		}
+		for _, s := range r.Switches {
+			if s.Number != 1 || s.Failed == "" || checkSwitch(s, r.Experiment) != nil {
+				t.Errorf("%+v", s)
+			}
+		}
+	})
+}
+
 func FuzzRuns(f *testing.F) {
 	var all []byte
 	for id := range 2 {

@@ -11,6 +11,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/knotmeter/knotmeter/internal/result"
 )
@@ -28,7 +29,8 @@ type Results struct {
 	// Sizes in bytes of the NDJSON files, up to the last complete line.
 	runsSize, sessionsSize, switchesSize, sitesSize int64
 
-	runIndex map[string]int // of Runs, by run ID
+	switchCutOff bool           // the last of Switches is not in its file: it began, and the program did not end it
+	runIndex     map[string]int // of Runs, by run ID
 }
 
 // Open reads a results directory, even while it is being written. Unknown fields are ignored. An error about the
@@ -54,10 +56,17 @@ func (d dir) readResults() (*Results, error) {
 	if err := d.parseLines(SwitchesFile, r.parseSwitches); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return nil, err
 	}
+	switching, err := d.read(SwitchingFile)
+	if err == nil {
+		err = r.parseSwitching(d.full(SwitchingFile), switching)
+	}
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return nil, err
+	}
 	if err := d.parseLines(SitesFile, r.parseSites); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return nil, err
 	}
-	err := d.parseLines(RunsFile, r.parseRuns)
+	err = d.parseLines(RunsFile, r.parseRuns)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, fmt.Errorf("%s has no %s; without its runs an experiment cannot be read: %w",
 			r.Path, RunsFile, fs.ErrNotExist)
@@ -85,6 +94,34 @@ func (r *Results) readExperiment(d dir) error {
 		return err
 	}
 	r.experiment = data
+	return nil
+}
+
+// parseSwitching adds the switch whose command has begun and not ended, as one that was cut off. While the experiment is
+// being measured it may still run.
+func (r *Results) parseSwitching(name string, data []byte) error {
+	var s result.Switch
+	if err := json.Unmarshal(data, &s); err != nil || s.Schema != result.SwitchSchema {
+		return lineError(name, 1, data, result.SwitchSchema, err)
+	}
+	if s.Number <= len(r.Switches) {
+		return nil // it has ended, and its line was written
+	}
+	s.Number, s.Failed = len(r.Switches)+1, "it was cut off, because the program was killed or the machine stopped"
+	if err := checkSwitch(s, r.Experiment); err != nil {
+		return fmt.Errorf("%s: %w", name, err)
+	}
+	if err := r.checkSession(s.Session); err != nil {
+		return fmt.Errorf("%s: %w: it %w", name, ErrFormat, err)
+	}
+	r.Switches, r.switchCutOff = append(r.Switches, s), true
+	what := "the switch to " + s.Target
+	if s.Target == "" {
+		what = "the restoration of the testbed"
+	}
+	r.Warnings = append(r.Warnings, fmt.Sprintf("%s: %s began at %s and has not ended: unless the experiment still runs, "+
+		"it was cut off, and what is in place is not known; --resume switches again, and restores the testbed at its end",
+		name, what, s.Start.Format(time.DateTime+" MST")))
 	return nil
 }
 

@@ -5,6 +5,7 @@
 //	facts/<target>.json  the facts of a target in its first session, its name escaped by [SafeName]
 //	sessions.ndjson      one line per session, appended and synced before its first run; never rewritten
 //	switches.ndjson      one line per switch of targets that are measured in turn, appended and synced; never rewritten
+//	switching.json       the switch whose command has begun and not ended, synced before it begins
 //	sites.ndjson         one line per site, appended and synced when it is closed; never rewritten
 //	runs.ndjson          one line per run, appended and synced as the run ends; never rewritten
 //	raw/<run>/           the raw files of a run; <name>.hdr is an encoded histogram
@@ -33,6 +34,7 @@ const (
 	ExperimentFile = "experiment.json"
 	SessionsFile   = "sessions.ndjson"
 	SwitchesFile   = "switches.ndjson"
+	SwitchingFile  = "switching.json"
 	SitesFile      = "sites.ndjson"
 	RunsFile       = "runs.ndjson"
 	FactsDir       = "facts"

@@ -9,6 +9,7 @@ import (
 	"math"
 	"os"
 	"path/filepath"
+	"slices"
 	"regexp"
 	"strings"
 	"testing"
@@ -244,6 +245,58 @@ func TestSwitches(t *testing.T) {
 		if _, err := w.WriteSwitch(s); !errors.Is(err, ErrFormat) {
 			t.Errorf("%+v is written: %v", s, err)
 		}
+	}
+}
+
+// TestSwitchCutOff checks that a switch that began and did not end, the first as well as later ones, is read as a failed
+// one, and has its line when the directory is written to again. A beginning that a crash brought back counts for nothing.
+func TestSwitchCutOff(t *testing.T) {
+	dir, _ := fill(t, 2)
+	begun := filepath.Join(dir, SwitchingFile)
+	to := result.Switch{Target: site(1).Target, Block: 1, Start: time.Unix(1, 0).UTC()}
+	for number := 1; number <= 3; number++ {
+		w, _, err := Resume(dir)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := errors.Join(w.BeginSwitch(to), w.Close()); err != nil {
+			t.Fatal(err)
+		}
+		beginning, err := os.ReadFile(begun)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, again := range []string{"open", "resume", "crash", "resume"} {
+			var r *Results
+			switch again {
+			case "open":
+				r, err = Open(dir)
+			case "crash":
+				err = os.WriteFile(begun, beginning, 0o644)
+				r, _ = Open(dir)
+			default:
+				if w, r, err = Resume(dir); err == nil {
+					err = w.Close()
+				}
+			}
+			if err != nil || len(r.Switches) != number || r.Switches[number-1].Failed == "" ||
+				r.Switches[number-1].Number != number {
+				t.Fatalf("%d, %s: %v, %+v", number, again, err, r.Switches)
+			}
+			warned := slices.ContainsFunc(r.Warnings, func(w string) bool { return strings.Contains(w, "has not ended") })
+			if first := again == "open"; first && !warned || again == "crash" && warned {
+				t.Errorf("%d, %s: the warnings are %q", number, again, r.Warnings)
+			}
+		}
+	}
+	w, _, err := Resume(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer w.Close()
+	number, err := w.WriteSwitch(to)
+	if _, left := os.Stat(begun); err != nil || number != 4 || !errors.Is(left, fs.ErrNotExist) {
+		t.Errorf("switch %d, %v, %v", number, err, left)
 	}
 }
 

@@ -164,6 +164,9 @@ func (w *Writer) resume() (*Results, error) {
 			return nil, fmt.Errorf("cut the torn last line: %w", err)
 		}
 	}
+	if results.switchCutOff {
+		return results, w.appendSwitch(results.Switches[len(results.Switches)-1])
+	}
 	return results, nil
 }
 
@@ -195,10 +198,36 @@ func (w *Writer) WriteSession(s result.Session) error {
 	return nil
 }
 
+// BeginSwitch records that the command of a switch is about to begin; [Writer.WriteSwitch] must follow. If the program
+// does not get that far, the switch is a failed one of the results.
+func (w *Writer) BeginSwitch(s result.Switch) error {
+	s.Schema, s.Session, s.Number = result.SwitchSchema, w.session, w.switchCount+1
+	data, err := encode(s)
+	if err == nil {
+		err = w.replace(SwitchingFile, data)
+	}
+	if err != nil {
+		return fmt.Errorf("switch %d: %w", s.Number, err)
+	}
+	return nil
+}
+
 // WriteSwitch numbers and records a switch of the current session, and returns its number.
 func (w *Writer) WriteSwitch(s result.Switch) (number int, err error) {
 	s.Schema, s.Session, s.Number = result.SwitchSchema, w.session, w.switchCount+1
-	if err = checkSwitch(s, w.e); err == nil && w.switches.file == nil {
+	if err = checkSwitch(s, w.e); err == nil {
+		err = w.appendSwitch(s)
+	}
+	if err != nil {
+		return 0, fmt.Errorf("switch %d: %w", s.Number, err)
+	}
+	w.switchCount = s.Number
+	return s.Number, nil
+}
+
+// appendSwitch records a switch, which has ended.
+func (w *Writer) appendSwitch(s result.Switch) (err error) {
+	if w.switches.file == nil {
 		if err = w.dir.create(SwitchesFile, nil); err == nil {
 			w.switches.file, err = w.dir.openAppend(SwitchesFile)
 		}
@@ -208,10 +237,13 @@ func (w *Writer) WriteSwitch(s result.Switch) (number int, err error) {
 		err = w.switches.appendJSON(s)
 	}
 	if err != nil {
-		return 0, fmt.Errorf("switch %d: %w", s.Number, err)
+		return err
 	}
-	w.switchCount = s.Number
-	return s.Number, nil
+	// If a crash undoes this, its number tells that the switch has ended.
+	if err = w.dir.root.Remove(SwitchingFile); errors.Is(err, fs.ErrNotExist) { // it had no command
+		return nil
+	}
+	return w.dir.wrap(err)
 }
 
 // WriteSite records a closed site of the current session. When it returns nil, the line is on disk.
