@@ -38,7 +38,7 @@ func FuzzExperiment(f *testing.F) {
 }
 
 func FuzzSwitching(f *testing.F) {
-	f.Add([]byte(`{"schema":"knotmeter/switch/v1","switch":1,"target":"lab:native","block":1,"start":"2026-11-28T12:00:00Z"}`))
+	f.Add([]byte(`{"schema":"knotmeter/switch/v1","switch":1,"target":"lab:native","block":1}`))
 	f.Add([]byte(`{"schema":"knotmeter/switch/v1","session":2}`))
 	f.Add([]byte(`{"schema":"knotmeter/switch/v2","switch":-1}`))
 	f.Add([]byte("null"))

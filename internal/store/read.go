@@ -97,8 +97,8 @@ func (r *Results) readExperiment(d dir) error {
 	return nil
 }
 
-// parseSwitching adds the switch whose command has begun and not ended, as one that was cut off. While the experiment is
-// being measured it may still run.
+// parseSwitching adds the switch whose command has begun and not ended, as one that was cut off. While the experiment
+// is being measured it may still run.
 func (r *Results) parseSwitching(name string, data []byte) error {
 	var s result.Switch
 	if err := json.Unmarshal(data, &s); err != nil || s.Schema != result.SwitchSchema {

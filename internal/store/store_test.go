@@ -248,8 +248,9 @@ func TestSwitches(t *testing.T) {
 	}
 }
 
-// TestSwitchCutOff checks that a switch that began and did not end, the first as well as later ones, is read as a failed
-// one, and has its line when the directory is written to again. A beginning that a crash brought back counts for nothing.
+// TestSwitchCutOff checks that a switch that began and did not end, the first as well as later ones, is read as a
+// failed one, and has its line when the directory is written to again. A beginning that a crash brought back counts for
+// nothing.
 func TestSwitchCutOff(t *testing.T) {
 	dir, _ := fill(t, 2)
 	begun := filepath.Join(dir, SwitchingFile)

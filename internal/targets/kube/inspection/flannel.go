@@ -90,7 +90,8 @@ func (e Evidence) flannelBackend() string {
 
 // flannelEncryptions maps flannel's backends to their encryption.
 var flannelEncryptions = map[string]string{
-	"wireguard": "wireguard", "ipsec": "ipsec", "vxlan": result.None, "host-gw": result.None, "udp": result.None, "ipip": result.None,
+	"wireguard": "wireguard", "ipsec": "ipsec",
+	"vxlan": result.None, "host-gw": result.None, "udp": result.None, "ipip": result.None,
 }
 
 // flannelEncryption returns the encryption of flannel's backends, and whether one of them encrypts. It returns an empty
