@@ -107,7 +107,7 @@ func clean(ctx context.Context, s Streams, specs []result.Spec, how targets.Clea
 func agreeToClean(ctx context.Context, s Streams, specs []result.Spec, yes bool) error {
 	var opened experiment // never run
 	defer opened.close(s.Err)
-	if err := opened.openTargets(specs); err != nil {
+	if err := opened.openTargets(ctx, specs); err != nil {
 		return err
 	}
 	var concerns []plan.Concern

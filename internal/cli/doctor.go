@@ -49,7 +49,7 @@ With --rbac, print the rights that a cluster has to grant.`,
 				return err
 			}
 			if rbac != "" {
-				return printRBAC(s, specs, rbac == wideRBAC)
+				return printRBAC(c.Context(), s, specs, rbac == wideRBAC)
 			}
 			return doctor{s, output, verbose}.examine(c.Context(), specs)
 		},
@@ -209,7 +209,7 @@ func (f *rbacForm) Set(text string) error {
 }
 
 // printRBAC prints manifests with the rights that each target needs.
-func printRBAC(s Streams, specs []result.Spec, wide bool) error {
+func printRBAC(ctx context.Context, s Streams, specs []result.Spec, wide bool) error {
 	if len(specs) == 0 {
 		return errors.New("--rbac: name a cluster, such as kube:production")
 	}
@@ -221,7 +221,7 @@ func printRBAC(s Streams, specs []result.Spec, wide bool) error {
 		if k.RBAC == nil {
 			return fmt.Errorf("--rbac: %s needs no rights of a cluster", spec.Label())
 		}
-		manifests, err := k.RBAC(spec, wide)
+		manifests, err := await(ctx, func() (string, error) { return k.RBAC(spec, wide) })
 		if err != nil {
 			return err
 		}
@@ -233,7 +233,7 @@ func printRBAC(s Streams, specs []result.Spec, wide bool) error {
 // examine returns what can be measured on a target, and the reasons for the rest. It leaves nothing behind on the
 // target. named reports whether the user named this target.
 func examine(ctx context.Context, s Streams, spec result.Spec, named bool) (e examined, err error) {
-	t, err := registry.Target(spec)
+	t, err := await(ctx, func() (targets.Target, error) { return registry.Target(spec) }) // it may read files
 	if err != nil {
 		return e, err
 	}

@@ -155,7 +155,7 @@ func (x *experiment) readResumed(ctx context.Context, o *options, s Streams, ver
 	if err := trust(ctx, s, "--resume", x.dir, e, specs, o.yes); err != nil {
 		return err
 	}
-	if err := x.openTargets(specs); err != nil {
+	if err := x.openTargets(ctx, specs); err != nil {
 		return err
 	}
 	warn(s.Err, r.Warnings...)
@@ -215,7 +215,7 @@ func (x *experiment) resolveFlags(ctx context.Context, o *options, version strin
 	for i, spec := range specs {
 		specs[i] = registry.Pinned(spec)
 	}
-	if err := x.openTargets(specs); err != nil {
+	if err := x.openTargets(ctx, specs); err != nil {
 		return err
 	}
 	restore, err := o.switches(x.config.Targets)
@@ -291,9 +291,9 @@ func drawSeed() uint64 {
 }
 
 // openTargets opens the targets. After an error, those opened before it remain in the configuration.
-func (x *experiment) openTargets(specs []result.Spec) error {
+func (x *experiment) openTargets(ctx context.Context, specs []result.Spec) error {
 	for _, spec := range specs {
-		places, err := registry.Target(spec)
+		places, err := await(ctx, func() (targets.Target, error) { return registry.Target(spec) }) // it may read files
 		if err != nil {
 			return err
 		}

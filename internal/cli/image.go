@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -53,11 +54,11 @@ in the format of docker save, for several as an OCI layout with one index.`,
 		Example: `  knotmeter image build --out agent.tar
   knotmeter image build --out agent.tar --tools fio --arch amd64,arm64`,
 		Args: operands(0, 0),
-		RunE: func(*cobra.Command, []string) error {
+		RunE: func(c *cobra.Command, _ []string) error {
 			if out == "" {
 				return errors.New("--out: name the file to write, such as agent.tar")
 			}
-			images, err := o.build(s.Out)
+			images, err := o.build(c.Context(), s.Out)
 			if err != nil {
 				return err
 			}
@@ -105,7 +106,7 @@ target: kube:?image=REFERENCE@sha256:…`,
 				return err
 			}
 			if archive == "" {
-				return push(o.build(s.Err))
+				return push(o.build(c.Context(), s.Err))
 			}
 			dir, err := os.MkdirTemp("", "knotmeter-image-")
 			if err != nil {
@@ -125,7 +126,7 @@ target: kube:?image=REFERENCE@sha256:…`,
 }
 
 // build builds an image for each architecture and prints a line about it.
-func (o imageOptions) build(out io.Writer) (map[string]image.Image, error) {
+func (o imageOptions) build(ctx context.Context, out io.Writer) (map[string]image.Image, error) {
 	if len(o.arches) > 1 && o.agent != "" {
 		return nil, errors.New("--agent: it is a program for one architecture; leave it out, or give one --arch")
 	}
@@ -134,7 +135,7 @@ func (o imageOptions) build(out io.Writer) (map[string]image.Image, error) {
 	}
 	images := map[string]image.Image{}
 	for _, arch := range o.arches {
-		agent, err := o.agentFor(arch)
+		agent, err := await(ctx, func() ([]byte, error) { return o.agentFor(arch) })
 		if err != nil {
 			return nil, err
 		}

@@ -41,7 +41,10 @@ func selftest(ctx context.Context, s Streams, tested family.Selftester) error {
 		}
 		printCheck(s, k)
 	})
-	if err != nil {
+	switch {
+	case ctx.Err() != nil:
+		return stopped(ctx, "")
+	case err != nil:
 		return failure("selftest: %w", err)
 	}
 	if failed > 0 {

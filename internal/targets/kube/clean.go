@@ -20,7 +20,7 @@ func Clean(ctx context.Context, spec result.Spec, agents site.Agents, how target
 	if err != nil {
 		return nil, err
 	}
-	c, err := o.Kubeconfig.Connect()
+	c, err := o.Kubeconfig.Connect(ctx)
 	if err != nil {
 		return nil, err
 	}

@@ -58,7 +58,7 @@ func newTestTarget(t *testing.T, text string) *kubeTarget {
 // admin returns a separate client of the cluster.
 func admin(t *testing.T) *cluster.Cluster {
 	t.Helper()
-	c, err := parseOptions(t, realCluster(t)).Kubeconfig.Connect()
+	c, err := parseOptions(t, realCluster(t)).Kubeconfig.Connect(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}

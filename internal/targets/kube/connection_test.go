@@ -41,7 +41,7 @@ func loadConfig(t *testing.T, text string) (*rest.Config, error) {
 	if err != nil {
 		return nil, err
 	}
-	c, err := o.Kubeconfig.Connect()
+	c, err := o.Kubeconfig.Connect(t.Context())
 	if err != nil {
 		return nil, err
 	}

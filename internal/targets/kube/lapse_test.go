@@ -2,6 +2,7 @@ package kube
 
 import (
 	"errors"
+	"net/http"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -9,11 +10,26 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes/fake"
+	"k8s.io/client-go/kubernetes/scheme"
+	corev1 "k8s.io/client-go/kubernetes/typed/core/v1"
 	"k8s.io/client-go/rest"
+	restfake "k8s.io/client-go/rest/fake"
 
 	"github.com/knotmeter/knotmeter/internal/targets"
 	"github.com/knotmeter/knotmeter/internal/targets/kube/cluster"
 )
+
+// A plainAPI is a fake that answers requests for paths, which it has none of.
+type plainAPI struct{ *fake.Clientset }
+
+func (p plainAPI) CoreV1() corev1.CoreV1Interface { return plainCore{p.Clientset.CoreV1()} }
+
+type plainCore struct{ corev1.CoreV1Interface }
+
+func (plainCore) RESTClient() rest.Interface {
+	return &restfake.RESTClient{NegotiatedSerializer: scheme.Codecs, Resp: &http.Response{StatusCode: http.StatusNotFound,
+		Body: http.NoBody}}
+}
 
 // TestLapsedClaim checks what happens if this machine sleeps, so that others may begin on the cluster. Runs in that
 // time are invalid. Later sites open if the cluster is free or shared; else Open reports that the target is unavailable
@@ -25,7 +41,7 @@ func TestLapsedClaim(t *testing.T) {
 	}{{name: "free"}, {name: "taken", other: true}, {name: "shared", other: true, share: true}} {
 		t.Run(test.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				api := &cluster.Cluster{Interface: fake.NewClientset(), Config: &rest.Config{Host: "https://there"}}
+				api := &cluster.Cluster{Interface: plainAPI{fake.NewClientset()}, Config: &rest.Config{Host: "https://there"}}
 				k := newTarget(parseOptions(t, "kube:?namespace=ns"), nil, nil)
 				k.reached, k.heartbeat = &reached{named: k.named, cluster: api}, time.Hour
 				if _, err := k.Begin(t.Context(), targets.Plan{

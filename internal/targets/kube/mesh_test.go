@@ -6,8 +6,6 @@ import (
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/client-go/kubernetes/fake"
 
 	"github.com/knotmeter/knotmeter/internal/result"
 	"github.com/knotmeter/knotmeter/internal/targets/kube/cluster"
@@ -121,13 +119,11 @@ func TestEnrolmentErrors(t *testing.T) {
 // TestUsersOfOpenShift checks that users and groups of pods are left to the cluster if it has security context
 // constraints, and only then.
 func TestUsersOfOpenShift(t *testing.T) {
-	api := fake.NewClientset()
-	c := &cluster.Cluster{Interface: api}
-	if cluster.AssignsUsers(c) {
+	if c, _ := serve(t, nil); cluster.AssignsUsers(t.Context(), c) {
 		t.Error("any cluster is taken for OpenShift")
 	}
-	api.Resources = append(api.Resources, &metav1.APIResourceList{GroupVersion: "security.openshift.io/v1"})
-	if !cluster.AssignsUsers(c) {
+	c, _ := serve(t, map[string]any{"/apis/security.openshift.io": object{"kind": "APIGroup"}})
+	if !cluster.AssignsUsers(t.Context(), c) {
 		t.Error("OpenShift is not known by its API")
 	}
 	for _, assigned := range []bool{false, true} {

@@ -27,7 +27,7 @@ func (k *kubeTarget) reach(ctx context.Context) (*reached, error) {
 		return k.reached, nil
 	}
 	if k.connection == nil {
-		c, err := k.options.Kubeconfig.Connect()
+		c, err := k.options.Kubeconfig.Connect(ctx)
 		if err != nil {
 			return nil, err
 		}

@@ -159,7 +159,7 @@ func (k *claimed) ensureNamespace(ctx context.Context) error {
 	if k.exists {
 		return nil
 	}
-	k.options.AssignsUsers = cluster.AssignsUsers(k.cluster)
+	k.options.AssignsUsers = cluster.AssignsUsers(ctx, k.cluster)
 	if k.options.Namespace != "" {
 		k.exists = true
 		return k.lease.Create(ctx)

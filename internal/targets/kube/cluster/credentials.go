@@ -105,6 +105,24 @@ func addAuthentication(config *rest.Config, request *http.Request, e *host.Endpo
 	return nil
 }
 
+// logIn has the kubeconfig's program give the credentials, unless client-go has them already. It sends nothing to the API
+// server.
+func logIn(ctx context.Context, config *rest.Config) error {
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, "https://localhost", nil)
+	if err != nil {
+		return err
+	}
+	wrapped, err := rest.HTTPWrappersForConfig(config, headerRecorder(func(http.Header) {}))
+	if err != nil {
+		return err
+	}
+	answer, err := wrapped.RoundTrip(request)
+	if err != nil {
+		return err
+	}
+	return answer.Body.Close()
+}
+
 // A headerRecorder receives the header of a request, and answers it without sending it.
 type headerRecorder func(http.Header)
 

@@ -9,6 +9,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/version"
 	"k8s.io/client-go/kubernetes"
 
 	"github.com/knotmeter/knotmeter/internal/result"
@@ -18,8 +19,9 @@ import (
 // Gather reads the objects from which facts are derived. What the user may not read stays unknown.
 func Gather(ctx context.Context, api kubernetes.Interface) inspection.Evidence {
 	e := inspection.Evidence{Config: map[string]map[string]string{}}
-	if v, err := api.Discovery().ServerVersion(); err == nil {
-		e.Version = v.GitVersion
+	var running version.Info
+	if getJSON(ctx, api, "/version", &running) == nil { // Discovery takes no context
+		e.Version = running.GitVersion
 	}
 	if sets, err := api.AppsV1().DaemonSets(corev1.NamespaceAll).List(ctx, metav1.ListOptions{}); err == nil {
 		e.DaemonSets = sets.Items
@@ -127,10 +129,8 @@ func policies(ctx context.Context, api kubernetes.Interface, collections ...stri
 }
 
 // AssignsUsers reports whether the cluster itself assigns users and groups to pods, as OpenShift's security context
-// constraints do. It is false if the API groups may not be read.
-func AssignsUsers(api kubernetes.Interface) bool {
-	groups, err := api.Discovery().ServerGroups()
-	return err == nil && slices.ContainsFunc(groups.Groups, func(g metav1.APIGroup) bool {
-		return g.Name == "security.openshift.io"
-	})
+// constraints do. It is false if the API group may not be read.
+func AssignsUsers(ctx context.Context, api kubernetes.Interface) bool {
+	var group metav1.APIGroup
+	return getJSON(ctx, api, "/apis/security.openshift.io", &group) == nil
 }

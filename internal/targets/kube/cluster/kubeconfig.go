@@ -1,6 +1,7 @@
 package cluster
 
 import (
+	"context"
 	"fmt"
 	"maps"
 	"slices"
@@ -19,17 +20,41 @@ type Kubeconfig struct {
 	Overrides     clientcmd.ConfigOverrides
 }
 
-// Connect returns a client of the API server. It sends no request yet.
-func (k Kubeconfig) Connect() (*Cluster, error) {
-	context, config, err := k.Load()
+// Connect returns a client of the API server. It sends no request yet, but has a program that the kubeconfig names give
+// the credentials, which takes as long as a user takes to log in. When ctx ends, Connect abandons that program and files
+// that cannot be read to their end.
+func (k Kubeconfig) Connect(ctx context.Context) (*Cluster, error) {
+	var c *Cluster
+	done := make(chan error, 1)
+	go func() {
+		var err error
+		c, err = k.connect(ctx)
+		done <- err
+	}()
+	select {
+	case err := <-done:
+		return c, err
+	case <-ctx.Done():
+		return nil, context.Cause(ctx)
+	}
+}
+
+func (k Kubeconfig) connect(ctx context.Context) (*Cluster, error) {
+	name, config, err := k.Load()
 	if err != nil {
 		return nil, err
+	}
+	if config.ExecProvider != nil {
+		// client-go starts the program without a context in the first request that needs credentials, and keeps those.
+		if err := logIn(ctx, config); err != nil {
+			return nil, fmt.Errorf("kubeconfig %s: %w", k.Location(), err)
+		}
 	}
 	c, err := Dial(config)
 	if err != nil {
 		return nil, err
 	}
-	c.context, c.kubeconfig = context, k.Location()
+	c.context, c.kubeconfig = name, k.Location()
 	return c, nil
 }
 
@@ -56,15 +81,15 @@ func (k Kubeconfig) loader() clientcmd.ClientConfig {
 }
 
 // Load returns the name of the context and the configuration of a client for it.
-func (k Kubeconfig) Load() (context string, _ *rest.Config, _ error) {
+func (k Kubeconfig) Load() (name string, _ *rest.Config, _ error) {
 	loader := k.loader()
 	raw, err := loader.RawConfig()
 	if err != nil {
 		return "", nil, fmt.Errorf("kubeconfig: %w", err)
 	}
-	context = raw.CurrentContext
+	name = raw.CurrentContext
 	if k.Context != "" {
-		context = k.Context
+		name = k.Context
 		if raw.Contexts[k.Context] == nil {
 			names := slices.Sorted(maps.Keys(raw.Contexts))
 			return "", nil, fmt.Errorf("the kubeconfig %s has no context %q; it has %s%s",
@@ -78,5 +103,5 @@ func (k Kubeconfig) Load() (context string, _ *rest.Config, _ error) {
 	if err != nil {
 		return "", nil, fmt.Errorf("kubeconfig %s: %w", k.Location(), err)
 	}
-	return context, config, nil
+	return name, config, nil
 }

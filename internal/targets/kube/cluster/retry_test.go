@@ -9,6 +9,8 @@ import (
 	"net/http"
 	"strings"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"k8s.io/client-go/rest"
 )
@@ -118,3 +120,76 @@ func TestRetryCancelled(t *testing.T) {
 		t.Errorf("%v, %d", err, c.health.Load())
 	}
 }
+
+// TestSilent checks how long a request waits for a server that accepts it and does not respond, and that a response
+// whose body comes later has no limit.
+func TestSilent(t *testing.T) {
+	for _, test := range []struct {
+		name           string
+		before, after  int32
+		takes          time.Duration
+		first          string
+		probes, silent bool
+	}{
+		{"never answered", healthUnknown, healthUnknown, answerLimit, "GET /api", false, true},
+		{"fell silent", healthOK, healthOutage, answerLimit + outageLimit, "GET /api", true, false},
+		{"given up", healthOutage, healthOutage, ProbeTime, "GET /readyz", false, false},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				var requests []string
+				silent := roundTripper(func(r *http.Request) (*http.Response, error) {
+					requests = append(requests, r.Method+" "+r.URL.Path)
+					<-r.Context().Done()
+					return nil, r.Context().Err()
+				})
+				c := &Cluster{Config: &rest.Config{Host: "https://somewhere"}}
+				c.health.Store(test.before)
+				r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "https://somewhere/api", nil)
+				if err != nil {
+					t.Fatal(err)
+				}
+				start := time.Now()
+				_, err = retrier{silent, c}.RoundTrip(r)
+				late := time.Since(start) - test.takes
+				if err == nil || errors.Is(err, errSilent) != test.silent || late < 0 || late > ProbeTime+probePause {
+					t.Errorf("%v after %v, want %v", err, time.Since(start), test.takes)
+				}
+				if requests[0] != test.first || (len(requests) > 1) != test.probes || c.health.Load() != test.after {
+					t.Errorf("%q; %d", requests, c.health.Load())
+				}
+			})
+		})
+	}
+	t.Run("slow body", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			c := &Cluster{Config: &rest.Config{}}
+			var of context.Context
+			answers := roundTripper(func(r *http.Request) (*http.Response, error) {
+				time.Sleep(answerLimit - time.Second)
+				of = r.Context()
+				return &http.Response{StatusCode: http.StatusOK, Body: http.NoBody}, nil
+			})
+			r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "https://somewhere/api", nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			answer, err := retrier{answers, c}.RoundTrip(r)
+			if err != nil {
+				t.Fatal(err)
+			}
+			time.Sleep(2 * answerLimit)
+			if of.Err() != nil {
+				t.Errorf("the body is cut off: %v", context.Cause(of))
+			}
+			if err := answer.Body.Close(); err != nil || of.Err() == nil {
+				t.Errorf("closed: %v; the request is not released", err)
+			}
+		})
+	})
+}
+
+// A roundTripper is a function that sends requests.
+type roundTripper func(*http.Request) (*http.Response, error)
+
+func (f roundTripper) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
