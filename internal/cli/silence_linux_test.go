@@ -56,14 +56,12 @@ var silences = map[string][]string{
 // prompt are the commands that wait for nothing.
 var prompt = []string{"list", "version", "help", "completion"}
 
-// TestSilence starts each command where it waits for what never comes, sends it one signal, and checks that it ends soon
-// as interrupted, and leaves nothing. A command that is not listed fails.
+// TestSilence starts each command where it waits for what never comes, sends it one signal, and checks that it ends
+// soon as interrupted, and leaves nothing. A command that is not listed fails.
 func TestSilence(t *testing.T) {
 	var listed []string
 	for _, commands := range silences {
-		for _, command := range commands {
-			listed = append(listed, command)
-		}
+		listed = append(listed, commands...)
 	}
 	for _, name := range commandPaths(newRoot(Streams{}, "test")) {
 		waits := slices.ContainsFunc(listed, func(command string) bool { return strings.HasPrefix(command, name+" ") })

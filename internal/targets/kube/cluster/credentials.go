@@ -105,8 +105,8 @@ func addAuthentication(config *rest.Config, request *http.Request, e *host.Endpo
 	return nil
 }
 
-// logIn has the kubeconfig's program give the credentials, unless client-go has them already. It sends nothing to the API
-// server.
+// logIn has the kubeconfig's program give the credentials, unless client-go has them already. It sends nothing to the
+// API server.
 func logIn(ctx context.Context, config *rest.Config) error {
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, "https://localhost", nil)
 	if err != nil {

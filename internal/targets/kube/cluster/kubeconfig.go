@@ -20,9 +20,9 @@ type Kubeconfig struct {
 	Overrides     clientcmd.ConfigOverrides
 }
 
-// Connect returns a client of the API server. It sends no request yet, but has a program that the kubeconfig names give
-// the credentials, which takes as long as a user takes to log in. When ctx ends, Connect abandons that program and files
-// that cannot be read to their end.
+// Connect returns a client of the API server. It sends no request yet, but runs the program that the kubeconfig names
+// for credentials, if any, without a limit, because it may ask the user to log in. When ctx ends, Connect abandons that
+// program, and files that cannot be read to their end.
 func (k Kubeconfig) Connect(ctx context.Context) (*Cluster, error) {
 	var c *Cluster
 	done := make(chan error, 1)
