@@ -171,10 +171,8 @@ func (s *session) restore(ctx context.Context) error {
 	s.emit(Event{Kind: RestoreStarted, Reason: c.Text})
 	began := s.Clock.Now()
 	record := result.Switch{Schema: result.SwitchSchema, Start: began.UTC()}
-	err := s.Sink.BeginSwitch(record)
-	if err != nil {
-		return err
-	}
+	unrecorded := s.Sink.BeginSwitch(record) // a full disk must not keep the testbed from being restored
+	var err error
 	if record.Output, err = s.runCommand(context.WithoutCancel(ctx), *c, s.lastSwitched); err != nil {
 		record.Failed = err.Error()
 		s.summary.NotRestored = record.Failed
@@ -182,7 +180,7 @@ func (s *session) restore(ctx context.Context) error {
 	s.needsRestore = err != nil
 	record.Took = s.since(began)
 	_, err = s.Sink.WriteSwitch(record)
-	return err
+	return errors.Join(unrecorded, err)
 }
 
 // rememberSwitch takes over the state of the testbed and the duration from a switch of an earlier session.

@@ -490,6 +490,20 @@ func TestRestoredAfterAKill(t *testing.T) {
 	}
 }
 
+// TestRestoredWithoutRecord checks that the testbed is restored even if that cannot be recorded, as on a full disk.
+func TestRestoredWithoutRecord(t *testing.T) {
+	b := newTestbed(t, "ab", 1, "pod-pod/other/tcp-rr")
+	full := errors.New("no space left")
+	b.config.Events = func(e runner.Event) {
+		if e.Kind == runner.RestoreStarted {
+			b.sink.fail = full
+		}
+	}
+	if _, err := runner.Run(t.Context(), b.config); !errors.Is(err, full) || b.place() != "default" {
+		t.Errorf("%s is in place, %v", b.place(), err)
+	}
+}
+
 // TestNotRestored checks that a failed restoration is reported, and so is a missing restore command.
 func TestNotRestored(t *testing.T) {
 	b := newTestbed(t, "ab", 1, "pod-pod/other/tcp-rr")
