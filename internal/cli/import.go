@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"iter"
 	"os"
 	"path/filepath"
 	"slices"
@@ -97,7 +98,7 @@ func (o *importOptions) run(ctx context.Context, s Streams, format string, files
 	if err != nil {
 		return err
 	}
-	if err := store.WriteWhole(ctx, o.out, read.Results, read.Raw); err != nil {
+	if err := store.WriteWhole(ctx, o.out, read.Experiment, read.Facts, read.Runs); err != nil {
 		return err
 	}
 	printImported(s, o.out, read)
@@ -268,88 +269,100 @@ func readSource(path, name, from string) (importer.Source, error) {
 	return importer.Source{Name: path, Target: name, From: from, Data: data}, nil
 }
 
+// A tally is what import prints of the runs.
+type tally struct {
+	total         int
+	runs, invalid map[[2]string]int // by case and target
+	doubts        []string          // why runs are invalid, and warnings about others; each once
+	places        map[string]places // by doubt
+}
+
+// places are the first places of a doubt, and the number of all of them.
+type places struct {
+	first []string
+	total int
+}
+
+// count counts runs. It keeps none, because a file may have a million.
+func count(runs iter.Seq2[result.Run, []result.File]) tally {
+	t := tally{runs: map[[2]string]int{}, invalid: map[[2]string]int{}, places: map[string]places{}}
+	for r := range runs {
+		key := [2]string{r.Case, r.Target}
+		t.total++
+		t.runs[key]++
+		word := "warning"
+		if !r.Valid() {
+			word = "invalid"
+			t.invalid[key]++
+		}
+		for _, w := range slices.Concat(r.Invalid, r.Warnings) {
+			text := word + ": " + w.Text
+			at, known := t.places[text]
+			if !known {
+				t.doubts = append(t.doubts, text)
+			}
+			if at.total++; len(at.first) < mostNamed {
+				at.first = append(at.first, r.Fact("import.file")+", "+r.Fact("import.place"))
+			}
+			t.places[text] = at
+		}
+	}
+	return t
+}
+
 // printImported prints the number of runs of each case and target.
 func printImported(s Streams, out string, read importer.Import) {
-	e := read.Experiment
-	fmt.Fprintf(s.Out, "%s: %s of %s on %s\n", out, unit.Plural(len(read.Runs), "run"),
+	e, found := read.Experiment, count(read.Runs)
+	fmt.Fprintf(s.Out, "%s: %s of %s on %s\n", out, unit.Plural(found.total, "run"),
 		unit.Plural(len(e.Cases), "case"), unit.Plural(len(e.Targets), "target"))
+	comparable := len(e.Targets) == 1
 	for _, c := range e.Cases {
 		var parts []string
+		measured := 0
 		for _, t := range e.Targets {
-			runs, invalid := 0, 0
-			for _, r := range read.Runs {
-				switch {
-				case r.Case != c.Name || r.Target != t.Name:
-					continue
-				case !r.Valid():
-					invalid++
-				}
-				runs++
-			}
-			text := fmt.Sprintf("%s %d", t.Name, runs)
-			if invalid > 0 {
-				text += fmt.Sprintf(" (%d invalid)", invalid)
+			key := [2]string{c.Name, t.Name}
+			text := fmt.Sprintf("%s %d", t.Name, found.runs[key])
+			if n := found.invalid[key]; n > 0 {
+				text += fmt.Sprintf(" (%d invalid)", n)
 			}
 			parts = append(parts, text)
+			measured += min(found.runs[key], 1)
 		}
+		comparable = comparable || measured > 1
 		fmt.Fprintf(s.Out, "  %s (%s): %s\n", c.Name, c.Metric, strings.Join(parts, ", "))
 	}
-	printDoubts(s, read)
+	found.printDoubts(s)
+	if len(read.Unread) > 0 {
+		fmt.Fprintf(s.Out, "%d of %s were not read: %s\n", len(read.Unread), unit.Plural(read.Figures, "figure"),
+			prose.Plain(few(read.Unread, len(read.Unread))))
+	}
+	if !comparable {
+		fmt.Fprintln(s.Out, "No case was measured on two targets, so that nothing can be compared.")
+	}
 }
 
 // mostDoubts is the number of different warnings that import prints.
 const mostDoubts = 8
 
-// printDoubts prints what users should know before they compare: why runs are invalid, warnings about others, figures
-// that were not read, and that no case has two targets.
-func printDoubts(s Streams, read importer.Import) {
-	var texts []string
-	at := map[string][]string{} // places, by text
-	for _, r := range read.Runs {
-		for _, w := range slices.Concat(r.Invalid, r.Warnings) {
-			word := "warning"
-			if !r.Valid() {
-				word = "invalid"
-			}
-			text := word + ": " + w.Text
-			if at[text] == nil {
-				texts = append(texts, text)
-			}
-			at[text] = append(at[text], r.Fact("import.file")+", "+r.Fact("import.place"))
-		}
+// printDoubts prints why runs are invalid, and warnings about others.
+func (t tally) printDoubts(s Streams) {
+	for _, text := range t.doubts[:min(len(t.doubts), mostDoubts)] {
+		at := t.places[text]
+		fmt.Fprintf(s.Out, "  %s (%s)\n", prose.Plain(text), prose.Plain(few(at.first, at.total)))
 	}
-	for _, text := range texts[:min(len(texts), mostDoubts)] {
-		fmt.Fprintf(s.Out, "  %s (%s)\n", prose.Plain(text), prose.Plain(few(at[text])))
-	}
-	if more := len(texts) - mostDoubts; more > 0 {
+	if more := len(t.doubts) - mostDoubts; more > 0 {
 		fmt.Fprintf(s.Out, "  and %s\n", unit.Plural(more, "other warning"))
 	}
-	if len(read.Unread) > 0 {
-		fmt.Fprintf(s.Out, "%d of %s were not read: %s\n", len(read.Unread), unit.Plural(read.Figures, "figure"),
-			prose.Plain(few(read.Unread)))
-	}
-	if e := read.Experiment; len(e.Targets) > 1 && !slices.ContainsFunc(e.Cases, func(c result.Case) bool {
-		return measuredOn(read.Runs, c.Name) > 1
-	}) {
-		fmt.Fprintln(s.Out, "No case was measured on two targets, so that nothing can be compared.")
-	}
 }
 
-// measuredOn returns the number of targets with runs of a case.
-func measuredOn(runs []result.Run, name string) int {
-	targets := map[string]bool{}
-	for _, r := range runs {
-		if r.Case == name {
-			targets[r.Target] = true
-		}
-	}
-	return len(targets)
-}
+// mostNamed is the number of texts that few names.
+const mostNamed = 5
 
-// few joins texts, of which it names at most five.
-func few(texts []string) string {
-	if most := 5; len(texts) > most {
-		return strings.Join(texts[:most], ", ") + fmt.Sprintf(" and %d more", len(texts)-most)
+// few joins the first of a number of texts.
+func few(texts []string, total int) string {
+	texts = texts[:min(len(texts), mostNamed)]
+	if more := total - len(texts); more > 0 {
+		return strings.Join(texts, ", ") + fmt.Sprintf(" and %d more", more)
 	}
 	return strings.Join(texts, ", ")
 }

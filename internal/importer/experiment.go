@@ -4,6 +4,8 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"iter"
+	"maps"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -42,19 +44,22 @@ type Options struct {
 // Design is the kind of design of imported experiments.
 const Design = "imported, without blocks"
 
-// An Import is the content of a results directory. Raw has the raw files of runs, by ID. If several runs are from one
-// document, only the first has it as raw file; the fact import.raw of the others is the ID of the first.
+// An Import is the content of a results directory.
 type Import struct {
-	result.Results
-	Raw     map[string][]result.File
+	Experiment result.Experiment
+	Facts      map[string][]result.Fact // by target
+	// Runs iterates over the runs and their raw files. It makes each run anew, since a file may have a million. If several
+	// runs are from one document, only the first has it as raw file; the fact import.raw of the others is the ID of the
+	// first.
+	Runs    iter.Seq2[result.Run, []result.File]
 	Figures int      // results that terminals show in the files, read or not
 	Unread  []string // those that were not read: the place and the reason of each
 }
 
 // Read imports the sources in order. An error about a file's content wraps [ErrFormat].
 func Read(f Format, sources []Source, o Options) (Import, error) {
-	b := builder{raw: map[string][]result.File{}, facts: map[string][]result.Fact{},
-		runCount: map[[2]string]int{}, metric: map[string]string{}}
+	b := builder{facts: map[string][]result.Fact{}, cases: map[string]*caseCount{}, tools: map[string]bool{},
+		windows: map[float64]bool{}}
 	b.e = result.Experiment{
 		Schema: result.ExperimentSchema, ID: o.ID, Created: o.Now.UTC(),
 		Version: o.Version, Imported: f.Name, Primaries: o.Primary,
@@ -71,13 +76,24 @@ func Read(f Format, sources []Source, o Options) (Import, error) {
 	if err != nil {
 		return Import{}, err
 	}
-	for _, e := range entries {
-		b.add(e, o)
+	for e, run := range runs(entries, o) {
+		b.add(e, run, o)
 	}
 	if err := b.finish(o); err != nil {
 		return Import{}, err
 	}
-	read.Results, read.Raw = result.Results{Experiment: b.e, Runs: b.runs, Facts: b.facts}, b.raw
+	read.Experiment, read.Facts = b.e, b.facts
+	read.Runs = func(yield func(result.Run, []result.File) bool) {
+		for e, run := range runs(entries, o) {
+			var raw []result.File
+			if e.Text != nil {
+				raw = []result.File{{Name: rawName(e.Source.Name), Data: e.Text}}
+			}
+			if !yield(run, raw) {
+				return
+			}
+		}
+	}
 	return read, nil
 }
 
@@ -88,37 +104,43 @@ type entry struct {
 	name string
 }
 
-// readAll reads the records of all sources and names their cases. A test that failed before the tool reported its
-// workload gets the case of the others, if they all have the same one. Figures that are not read are counted.
-func (read *Import) readAll(f Format, sources []Source, given string) ([]entry, error) {
-	var entries []entry
-	var names []string
+// readAll reads all sources, and returns an iterator over their records that names the cases. A test that failed before
+// the tool reported its workload gets the case of the others, if they all have the same one. Figures that are not read
+// are counted.
+func (read *Import) readAll(f Format, sources []Source, given string) (iter.Seq[entry], error) {
+	var contents []Content
+	names := map[string]bool{}
+	only := "" // the last name
 	for _, s := range sources {
 		content, err := f.Read(s.Name, s.Data)
 		if err != nil {
 			return nil, f.refusal(s, err)
 		}
+		contents = append(contents, content)
 		read.Figures += content.Figures
 		for _, u := range content.Unread {
 			read.Unread = append(read.Unread, fmt.Sprintf("%s:%d (%s)", s.Name, u.Line, u.Why))
 		}
-		for _, r := range content.Records {
-			e := entry{s, r, caseName(r, given)}
-			entries = append(entries, e)
-			if !e.failedEarly() && !slices.Contains(names, e.name) {
-				names = append(names, e.name)
+		for r := range content.all() {
+			if e := (entry{s, r, caseName(r, given)}); !e.failedEarly() {
+				only = e.name
+				names[only] = true
 			}
 		}
 	}
-	if len(names) != 1 {
-		return entries, nil
-	}
-	for i := range entries {
-		if entries[i].failedEarly() {
-			entries[i].name = names[0]
+	return func(yield func(entry) bool) {
+		for i, content := range contents {
+			for r := range content.all() {
+				e := entry{sources[i], r, caseName(r, given)}
+				if len(names) == 1 && e.failedEarly() {
+					e.name = only
+				}
+				if !yield(e) {
+					return
+				}
+			}
 		}
-	}
-	return entries, nil
+	}, nil
 }
 
 // failedEarly reports whether the tool failed before it reported its workload.
@@ -136,11 +158,11 @@ func (e entry) synonym() string {
 
 // checkDirectories returns an error if two directories would name the same target, or if a directory that names a
 // target has files of its own next to directories with files.
-func checkDirectories(entries []entry) error {
+func checkDirectories(entries iter.Seq[entry]) error {
 	const hint = "name the targets: TARGET=FILE or TARGET=DIR"
 	directory := map[string]string{} // by target
 	below := map[string]string{}     // a directory with files, by parent directory
-	for _, e := range entries {
+	for e := range entries {
 		if e.From == "" || orUnknown(e.Record.Target) != result.Unknown {
 			continue
 		}
@@ -152,7 +174,7 @@ func checkDirectories(entries []entry) error {
 			below[parent] = e.From
 		}
 	}
-	for _, e := range entries {
+	for e := range entries {
 		if child := below[e.From]; e.From != "" && directory[e.Source.Target] == e.From && child != "" {
 			return fmt.Errorf("%s has files of its own beside those in %s, so that their target is not clear; %s",
 				e.From, child, hint)
@@ -161,55 +183,102 @@ func checkDirectories(entries []entry) error {
 	return nil
 }
 
-// A builder assembles an experiment from records.
-type builder struct {
-	e        result.Experiment
-	runs     []result.Run
-	raw      map[string][]result.File // by run ID
-	facts    map[string][]result.Fact // by target
-	runCount map[[2]string]int        // by case and target
-	metric   map[string]string        // preferred for verdicts, by case
-	text     []byte                   // document of the last record
-	textRun  string                   // ID of the run that has text as its raw file
+// runs returns an iterator over the runs of entries. The Text of an entry is nil if an earlier run has it as raw file.
+func runs(entries iter.Seq[entry], o Options) iter.Seq2[entry, result.Run] {
+	return func(yield func(entry, result.Run) bool) {
+		number := 0
+		count := map[[2]string]int{} // by case and target
+		var text []byte              // document of the last record
+		textRun := ""                // ID of the run that has text as its raw file
+		for e := range entries {
+			number++
+			run := e.run(o)
+			run.ID = fmt.Sprintf("%04d", number)
+			key := [2]string{run.Case, run.Target}
+			count[key]++
+			run.Block = count[key]
+			if len(e.Text) > 0 && len(text) == len(e.Text) && &e.Text[0] == &text[0] {
+				run.Facts = append(run.Facts, result.Fact{Name: "import.raw", Value: textRun})
+				e.Text = nil
+			} else {
+				text, textRun = e.Text, run.ID
+			}
+			if !yield(e, run) {
+				return
+			}
+		}
+	}
 }
 
-// add appends the run of an entry, and registers its case and target.
-func (b *builder) add(e entry, o Options) {
-	r, s, name := e.Record, e.Source, e.name
+// run returns the run of an entry, without its ID and block.
+func (e entry) run(o Options) result.Run {
+	r := e.Record
 	run := result.Run{
-		Schema: result.RunSchema, ID: fmt.Sprintf("%04d", len(b.runs)+1),
-		Case: name, Target: orUnknown(r.Target), Attempt: 1, Slot: 1,
+		Schema: result.RunSchema, Case: e.name, Target: orUnknown(r.Target), Attempt: 1, Slot: 1,
 		Start: r.Start, Window: r.Window, Tool: orUnknown(r.Tool),
 		Values: r.Values, Series: r.Series, Histograms: r.Histograms,
 		Invalid: r.Invalid, Warnings: r.Warnings,
 	}
 	if run.Target == result.Unknown {
-		run.Target = orUnknown(s.Target)
+		run.Target = orUnknown(e.Source.Target)
 	}
-	key := [2]string{run.Case, run.Target}
-	b.runCount[key]++
-	run.Block = b.runCount[key]
 	told := slices.DeleteFunc(slices.Clone(o.Facts), func(f result.Fact) bool { return r.Shares && f.Name == "workers" })
 	known := slices.DeleteFunc(slices.Clone(r.Facts), func(f result.Fact) bool { return hasFact(told, f.Name) })
-	run.Facts = append(slices.Concat(known, told), result.Fact{Name: "import.file", Value: s.Name},
+	run.Facts = append(slices.Concat(known, told), result.Fact{Name: "import.file", Value: e.Source.Name},
 		result.Fact{Name: "import.place", Value: r.Place})
 	if r.Block > 0 {
 		run.Facts = append(run.Facts, result.Fact{Name: "import.block", Value: fmt.Sprint(r.Block)})
 	}
-	b.keep(s, r, &run)
-	b.runs = append(b.runs, run)
-	b.addTarget(run.Target, slices.Concat(r.Environment, o.Facts))
-	i := slices.IndexFunc(b.e.Cases, func(c result.Case) bool { return c.Name == name })
+	return run
+}
+
+// A builder assembles an experiment from runs and the entries that they are from.
+type builder struct {
+	e       result.Experiment
+	facts   map[string][]result.Fact // by target
+	cases   map[string]*caseCount    // by name
+	tools   map[string]bool
+	windows map[float64]bool
+}
+
+// A caseCount is what a case's metric and role depend on.
+type caseCount struct {
+	index   int            // in the experiment
+	metric  string         // preferred for verdicts
+	valid   bool           // there is a valid run
+	metrics []string       // with a direction, of valid runs
+	values  map[string]int // number of values, by metric
+}
+
+// add registers the case, target and metrics of a run.
+func (b *builder) add(e entry, run result.Run, o Options) {
+	b.tools[run.Tool], b.windows[run.Window] = true, true
+	b.e.Design.Blocks = max(b.e.Design.Blocks, run.Block)
+	b.addTarget(run.Target, slices.Concat(e.Environment, o.Facts))
+	count := b.cases[run.Case]
 	switch {
-	case i < 0:
-		c := o.Families.ImportedCase(name)
-		c.Role, c.Synonym = role(name, o.Primary), e.synonym()
+	case count == nil:
+		count = &caseCount{index: len(b.e.Cases), values: map[string]int{}}
+		b.cases[run.Case] = count
+		c := o.Families.ImportedCase(run.Case)
+		c.Role, c.Synonym = role(run.Case, o.Primary), e.synonym()
 		b.e.Cases = append(b.e.Cases, c)
-	case b.e.Cases[i].Synonym != e.synonym(): // jobs with different names
-		b.e.Cases[i].Synonym = ""
+	case b.e.Cases[count.index].Synonym != e.synonym(): // jobs with different names
+		b.e.Cases[count.index].Synonym = ""
 	}
-	if b.metric[name] == "" {
-		b.metric[name] = r.Metric
+	count.metric = cmp.Or(count.metric, e.Metric)
+	if !run.Valid() {
+		return
+	}
+	count.valid = true
+	for _, v := range run.Values {
+		if v.Better == metric.Neutral {
+			continue
+		}
+		if count.values[v.Metric] == 0 {
+			count.metrics = append(count.metrics, v.Metric)
+		}
+		count.values[v.Metric]++
 	}
 }
 
@@ -242,14 +311,15 @@ func caseName(r Record, given string) string {
 func isPath(text string) bool { return slices.Contains(result.Paths(), result.Path(text)) }
 
 // checkCase returns an error if --case names one case, but the files have several.
-func checkCase(entries []entry, given string) error {
+func checkCase(entries iter.Seq[entry], given string) error {
 	if given == "" || isPath(given) {
 		return nil
 	}
 	var names []string
-	for _, e := range entries {
-		if n := e.Record.name(); !e.failedEarly() && e.Part == "" && !slices.Contains(names, n) {
-			names = append(names, n)
+	seen := map[string]bool{}
+	for e := range entries {
+		if n := e.Record.name(); !e.failedEarly() && e.Part == "" && !seen[n] {
+			names, seen[n] = append(names, n), true
 		}
 	}
 	if few := 4; len(names) > few {
@@ -267,16 +337,6 @@ func role(name string, primary []string) result.Role {
 		return result.Primary
 	}
 	return result.Exploratory
-}
-
-// keep stores the document as raw file of the first of its runs; the others get a fact with the ID of that run.
-func (b *builder) keep(s Source, r Record, run *result.Run) {
-	if b.textRun != "" && len(r.Text) > 0 && len(b.text) > 0 && &r.Text[0] == &b.text[0] && len(r.Text) == len(b.text) {
-		run.Facts = append(run.Facts, result.Fact{Name: "import.raw", Value: b.textRun})
-		return
-	}
-	b.text, b.textRun = r.Text, run.ID
-	b.raw[run.ID] = []result.File{{Name: rawName(s.Name), Data: r.Text}}
 }
 
 // rawName returns the last 200 bytes of the base name of a file, with underscores for unusual characters. It avoids the
@@ -304,7 +364,7 @@ func rawName(name string) string {
 
 // addTarget registers a target and its facts. A fact with several values is kept with each.
 func (b *builder) addTarget(name string, environment []result.Fact) {
-	if !slices.ContainsFunc(b.e.Targets, func(t result.Target) bool { return t.Name == name }) {
+	if b.facts[name] == nil {
 		b.e.Targets = append(b.e.Targets, result.Target{Name: name, Spec: result.SpecOf(b.e.Imported + ":" + name)})
 		b.facts[name] = []result.Fact{{Name: "kind", Value: "imported"}}
 	}
@@ -317,20 +377,14 @@ func (b *builder) addTarget(name string, environment []result.Fact) {
 
 // finish sets what depends on all runs: tool, duration, blocks, baseline, and the metrics and roles of cases.
 func (b *builder) finish(o Options) error {
-	if len(b.runs) == 0 {
+	if len(b.cases) == 0 {
 		return errors.New("there is nothing to import")
 	}
-	var tools []string
-	windows := map[float64]bool{}
-	for _, r := range b.runs {
-		tools = append(tools, r.Tool)
-		windows[r.Window] = true
-		b.e.Design.Blocks = max(b.e.Design.Blocks, r.Block)
-	}
-	slices.Sort(tools)
-	b.e.Tool = strings.Join(slices.Compact(tools), ", ")
-	if len(windows) == 1 {
-		b.e.Design.Duration = b.runs[0].Window
+	b.e.Tool = strings.Join(slices.Sorted(maps.Keys(b.tools)), ", ")
+	for window := range b.windows {
+		if len(b.windows) == 1 {
+			b.e.Design.Duration = window
+		}
 	}
 	b.e.Baseline = cmp.Or(o.Baseline, b.e.Targets[0].Name)
 	if names := b.e.TargetNames(); o.Baseline != "" && !slices.Contains(names, o.Baseline) {
@@ -339,9 +393,10 @@ func (b *builder) finish(o Options) error {
 	b.uniqueSynonyms()
 	for i := range b.e.Cases {
 		c := &b.e.Cases[i]
-		c.Metric = b.metricOf(c.Name, o.Families)
+		count := b.cases[c.Name]
+		c.Metric = count.metricOf(c.Name, o.Families)
 		// A case without valid runs must not take a share of alpha from the others.
-		if !slices.ContainsFunc(b.runs, func(r result.Run) bool { return r.Case == c.Name && r.Valid() }) {
+		if !count.valid {
 			c.Role = result.Exploratory
 		}
 	}
@@ -364,32 +419,18 @@ func (b *builder) uniqueSynonyms() {
 
 // metricOf returns the metric for verdicts on a case, of those that most valid runs have: the one that its application
 // or its records prefer, else a usual one, else the first.
-func (b *builder) metricOf(name string, families family.List) string {
-	count := map[string]int{}
-	var order []string
+func (c *caseCount) metricOf(name string, families family.List) string {
 	most := 0
-	for _, r := range b.runs {
-		if r.Case != name || !r.Valid() {
-			continue
-		}
-		for _, v := range r.Values {
-			if v.Better == metric.Neutral {
-				continue
-			}
-			if count[v.Metric] == 0 {
-				order = append(order, v.Metric)
-			}
-			count[v.Metric]++
-			most = max(most, count[v.Metric])
-		}
+	for _, n := range c.values {
+		most = max(most, n)
 	}
-	usual := []string{b.metric[name], metric.Throughput, metric.P50, metric.Mean, metric.Rate}
+	usual := []string{c.metric, metric.Throughput, metric.P50, metric.Mean, metric.Rate}
 	// An application that Knotmeter measures itself has a metric for verdicts.
 	if c, err := families.Parse(name, ""); err == nil && c.Workload.Traits().Needs.Application != "" {
 		usual = slices.Insert(usual, 0, c.Workload.Traits().Metric)
 	}
-	for _, m := range append(usual, order...) {
-		if m != "" && count[m] == most && most > 0 {
+	for _, m := range append(usual, c.metrics...) {
+		if m != "" && c.values[m] == most && most > 0 {
 			return m
 		}
 	}

@@ -34,10 +34,26 @@ func options() Options {
 // summary returns a line for each run.
 func summary(got Import) string {
 	var b strings.Builder
-	for _, r := range got.Runs {
+	for r := range got.Runs {
 		fmt.Fprintf(&b, "%s %s %s %d valid=%t\n", r.ID, r.Target, r.Case, r.Block, r.Valid())
 	}
 	return b.String()
+}
+
+// rawFiles returns the raw files of each run, by its ID.
+func rawFiles(got Import) map[string][]result.File {
+	files := map[string][]result.File{}
+	for r, raw := range got.Runs {
+		files[r.ID] = raw
+	}
+	return files
+}
+
+func firstRun(got Import) result.Run {
+	for r := range got.Runs {
+		return r
+	}
+	return result.Run{}
 }
 
 func TestRunsOfACaseAndTargetAreNumbered(t *testing.T) {
@@ -70,10 +86,10 @@ func TestRunsOfACaseAndTargetAreNumbered(t *testing.T) {
 	if c := e.Cases; len(c) != 1 || c[0].Metric != "throughput" || c[0].Role != result.Primary {
 		t.Errorf("cases %+v", c)
 	}
-	if !hasFact(got.Facts["b"], "link-rate") || !hasFact(got.Runs[0].Facts, "link-rate") {
+	if !hasFact(got.Facts["b"], "link-rate") || !hasFact(firstRun(got).Facts, "link-rate") {
 		t.Error("a given fact is missing")
 	}
-	if raw := got.Raw["0004"]; len(raw) != 1 || raw[0].Name != "3.json" ||
+	if raw := rawFiles(got)["0004"]; len(raw) != 1 || raw[0].Name != "3.json" ||
 		!bytes.Equal(bytes.TrimSpace(raw[0].Data), bytes.TrimSpace(tcp)) {
 		t.Errorf("raw %v", raw)
 	}
@@ -85,11 +101,11 @@ func TestADocumentIsKeptOnce(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if len(got.Runs) != 5 || len(got.Raw) != 1 {
-		t.Fatalf("%d runs, %d raw files", len(got.Runs), len(got.Raw))
+	if raw := rawFiles(got); len(raw) != 5 || len(raw["0001"]) != 1 {
+		t.Fatalf("raw files %v", raw)
 	}
-	for i, r := range got.Runs {
-		if hasFact(r.Facts, "import.raw") != (i > 0) {
+	for r, raw := range got.Runs {
+		if shared := r.ID != "0001"; hasFact(r.Facts, "import.raw") != shared || len(raw) > 0 == shared {
 			t.Errorf("run %s: facts %v", r.ID, r.Facts)
 		}
 	}
@@ -116,8 +132,8 @@ func TestOneNameIsForOneCase(t *testing.T) {
 	}
 	plus := Source{Name: "plus.json", Target: "disk", Data: sample(t, "fio", "plus.json")}
 	got, err := Read(findFormat(t, "fio"), []Source{plus}, o)
-	if err != nil || got.Runs[0].Case != "my-disk" {
-		t.Errorf("%v, error %v", got.Runs, err)
+	if err != nil || firstRun(got).Case != "my-disk" {
+		t.Errorf("%s, error %v", summary(got), err)
 	}
 }
 

@@ -10,7 +10,9 @@ package importer
 import (
 	"errors"
 	"fmt"
+	"iter"
 	"math"
+	"slices"
 	"strings"
 	"time"
 
@@ -40,14 +42,23 @@ var formats = []Format{
 	{"knb", "JSON of knb -o json (k8s-bench-suite)", wantedKnb, readWhole(readKnb)},
 	{"fio", "JSON or JSON+ of fio, also inside kubestr's", wantedFio, readWhole(readFio)},
 	{"vault-benchmark", "JSON of vault-benchmark (report_mode=json) or vegeta", wantedVault, readWhole(readVault)},
-	{"csv", "a table with columns case, target, metric, unit, value", wantedTable, readWhole(readTable)},
+	{"csv", "a table with columns case, target, metric, unit, value", wantedTable, readTable},
 }
 
 // A Content is what a file holds.
 type Content struct {
 	Records []Record
-	Figures int // results on a terminal, read or not; 0 for files that are read as a whole
+	Rows    iter.Seq[Record] // instead of Records, those of a table, which may be a million
+	Figures int              // results on a terminal, read or not; 0 for files that are read as a whole
 	Unread  []UnreadLine
+}
+
+// all returns an iterator over the records.
+func (c Content) all() iter.Seq[Record] {
+	if c.Rows != nil {
+		return c.Rows
+	}
+	return slices.Values(c.Records)
 }
 
 // An UnreadLine is a line with a figure that was not read.

@@ -45,7 +45,7 @@ func fuzz(f *testing.F, name string) {
 			}
 			return
 		}
-		for _, r := range got.Runs {
+		for r := range got.Runs {
 			if len(r.Values) == 0 && r.Valid() {
 				t.Errorf("run %s is valid and has no value", r.ID)
 			}
@@ -59,7 +59,7 @@ func fuzz(f *testing.F, name string) {
 			}
 		}
 		dir := filepath.Join(t.TempDir(), "out")
-		if err := store.WriteWhole(t.Context(), dir, got.Results, got.Raw); err != nil {
+		if err := store.WriteWhole(t.Context(), dir, got.Experiment, got.Facts, got.Runs); err != nil {
 			t.Fatal(err)
 		}
 		if _, err := store.Open(dir); err != nil {

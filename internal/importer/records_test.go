@@ -35,7 +35,7 @@ func TestRecords(t *testing.T) {
 				for _, u := range read.Unread {
 					fmt.Fprintf(&got, "unread: line %d (%s)\n", u.Line, u.Why)
 				}
-				for _, r := range read.Records {
+				for r := range read.all() {
 					describe(&got, r)
 				}
 			}

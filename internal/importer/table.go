@@ -21,49 +21,82 @@ const wantedTable = "a header with at least the columns case, metric, unit and v
 // neededColumns lists the required columns; target, run, block, n and better are optional.
 var neededColumns = []string{"case", "metric", "unit", "value"}
 
+// usedColumns lists all columns that are read.
+var usedColumns = append([]string{"target", "run", "block", "n", "better"}, neededColumns...)
+
 // A row is a line of the table.
 type row struct {
 	line  int
 	cells map[string]string // by column
 }
 
+// A tableRun is a run of a table, in little memory.
+type tableRun struct {
+	line, block int
+	of, target  string
+	n           string // runs behind the values; empty: not stated
+	values      []result.Value
+}
+
+// A runKey is what the lines of a run have in common.
+type runKey struct{ target, of, run, block string }
+
+// A repetition is the number of times that a metric was seen in lines of one key.
+type repetition struct{ key, times int }
+
 // readTable reads a table with one value per line. Lines with the same target, case, run and block are one run; without
 // a column run, a repeated metric begins the next one.
-func readTable(name string, data []byte) ([]Record, error) {
-	var records []Record
-	index := map[string]int{} // index of the record, by run
-	times := map[string]int{} // how often a metric was seen, by metric and run
+func readTable(name string, data []byte) (Content, error) {
+	type seenMetric struct {
+		key    int
+		metric string
+	}
+	var runs []tableRun
+	texts := map[string]string{}
+	keys := map[runKey]int{}
+	times := map[seenMetric]int{}
+	index := map[repetition]int{} // of the run
 	err := eachRow(name, data, func(r row) error {
 		v, err := r.value(name)
 		if err != nil {
 			return err
 		}
-		key := r.cells["target"] + "\x00" + r.cells["case"] + "\x00"
-		repeated := key + v.Metric + "\x00" + r.cells["run"] + "\x00" + r.cells["block"]
-		times[repeated]++
-		run := key + r.cells["run"] + "\x00" + r.cells["block"]
-		if r.cells["run"] == "" {
-			run += "\x00" + strconv.Itoa(times[repeated])
-		} else if times[repeated] > 1 {
-			return formatError(name, r.line, "run %q of %s has %s a second time", r.cells["run"], r.cells["case"], v.Metric)
-		}
-		i, found := index[run]
+		v.Metric, v.Unit = shared(texts, v.Metric), unit.Unit(shared(texts, string(v.Unit)))
+		of := runKey{shared(texts, r.cells["target"]), shared(texts, r.cells["case"]), r.cells["run"], r.cells["block"]}
+		key, found := keys[of]
 		if !found {
-			record, err := r.record(name)
+			key = len(keys)
+			of.run, of.block = strings.Clone(of.run), shared(texts, of.block)
+			keys[of] = key
+		}
+		times[seenMetric{key, v.Metric}]++
+		nth := repetition{key, times[seenMetric{key, v.Metric}]}
+		if of.run != "" && nth.times > 1 {
+			return formatError(name, r.line, "run %q of %s has %s a second time", of.run, of.of, v.Metric)
+		}
+		i, found := index[nth]
+		if !found {
+			run, err := r.tableRun(name)
 			if err != nil {
 				return err
 			}
-			record.Text = data
-			i = len(records)
-			index[run], records = i, append(records, record)
+			run.of, run.target, run.n = of.of, of.target, shared(texts, run.n)
+			i = len(runs)
+			index[nth], runs = i, append(runs, run)
 		}
-		records[i].Values = append(records[i].Values, v)
+		runs[i].values = append(runs[i].values, v)
 		return nil
 	})
-	return records, err
+	return Content{Rows: func(yield func(Record) bool) {
+		for _, run := range runs {
+			if !yield(run.record(data)) {
+				return
+			}
+		}
+	}}, err
 }
 
-// eachRow calls take for the lines below the header, at least one. The cells are valid until take returns.
+// eachRow calls take for the lines below the header, at least one. What is kept of a cell keeps its whole line.
 func eachRow(name string, data []byte, take func(row) error) error {
 	data = bytes.TrimPrefix(data, []byte("\xef\xbb\xbf"))
 	header, _, _ := bytes.Cut(data, []byte{'\n'})
@@ -84,7 +117,6 @@ func eachRow(name string, data []byte, take func(row) error) error {
 			return formatError(name, 1, "there is no column %q among %q; wanted %s", needed, names, wantedTable)
 		}
 	}
-	texts := map[string]string{} // few cells differ from row to row, apart from values
 	r := row{cells: map[string]string{}}
 	for {
 		cells, err := reader.Read()
@@ -104,7 +136,9 @@ func eachRow(name string, data []byte, take func(row) error) error {
 		}
 		r.line = line
 		for i, n := range names {
-			r.cells[n] = shared(texts, strings.TrimSpace(cells[i]))
+			if slices.Contains(usedColumns, n) {
+				r.cells[n] = strings.TrimSpace(cells[i])
+			}
 		}
 		if err := take(r); err != nil {
 			return err
@@ -177,25 +211,34 @@ func (r row) value(name string) (result.Value, error) {
 	return result.Value{Metric: of, Unit: u, Better: better, Number: number}, nil
 }
 
-// record returns a new record for the run of the line, without values.
-func (r row) record(name string) (Record, error) {
-	record := Record{Case: r.cells["case"], Target: r.cells["target"], Tool: result.Unknown,
-		Place: fmt.Sprintf("line %d", r.line)}
-	if record.Case == "" {
-		return record, formatError(name, r.line, "the case is empty")
+// tableRun returns a new run that begins with the line, without values.
+func (r row) tableRun(name string) (tableRun, error) {
+	run := tableRun{line: r.line, of: r.cells["case"], target: r.cells["target"], n: r.cells["n"]}
+	if run.of == "" {
+		return run, formatError(name, r.line, "the case is empty")
 	}
 	if b := r.cells["block"]; b != "" {
 		n, err := strconv.Atoi(b)
 		if err != nil || n < 1 {
-			return record, formatError(name, r.line, "the block %q is not a whole number from 1", b)
+			return run, formatError(name, r.line, "the block %q is not a whole number from 1", b)
 		}
-		record.Block = n
+		run.block = n
 	}
-	if n := r.cells["n"]; n != "" {
-		if v, err := strconv.ParseFloat(n, 64); err != nil || v < 1 {
-			return record, formatError(name, r.line, "n is %q; wanted the number of runs behind the value, from 1", n)
+	if run.n != "" {
+		if v, err := strconv.ParseFloat(run.n, 64); err != nil || v < 1 {
+			return run, formatError(name, r.line, "n is %q; wanted the number of runs behind the value, from 1", run.n)
 		}
-		record.Facts = append(record.Facts, result.Fact{Name: "runs", Value: n})
 	}
-	return record, nil
+	return run, nil
+}
+
+// record returns the run as a record of a file with this text.
+func (run tableRun) record(text []byte) Record {
+	r := Record{Case: run.of, Target: run.target, Block: run.block, Tool: result.Unknown, Text: text,
+		Place: fmt.Sprintf("line %d", run.line)}
+	r.Values = run.values
+	if run.n != "" {
+		r.Facts = []result.Fact{{Name: "runs", Value: run.n}}
+	}
+	return r
 }

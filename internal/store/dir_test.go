@@ -217,7 +217,7 @@ func TestDirectoryItself(t *testing.T) {
 		t.Fatal(err)
 	}
 	r, raw := whole()
-	if err := WriteWhole(t.Context(), whole0, r, raw); err != nil {
+	if err := WriteWhole(t.Context(), whole0, r.Experiment, r.Facts, withFiles(r, raw)); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := Open(empty); err != nil {

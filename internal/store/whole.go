@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"iter"
 	"os"
 	"path/filepath"
 
@@ -13,10 +14,11 @@ import (
 )
 
 // WriteWhole writes a complete results directory or nothing, also if ctx ends: it is made next to path under the hidden
-// name .PATH.partial, and renamed when it is complete. It removes what a killed process left under that name. raw holds
-// the raw files of runs by run ID. An existing path must be an empty directory, else the error wraps [ErrExists].
-func WriteWhole(
-	ctx context.Context, path string, r result.Results, raw map[string][]result.File,
+// name .PATH.partial, and renamed when it is complete. It removes what a killed process left under that name. runs
+// iterates over the runs and their raw files, none of which is kept in memory. An existing path must be an empty
+// directory, else the error wraps [ErrExists].
+func WriteWhole(ctx context.Context, path string, e result.Experiment, facts map[string][]result.Fact,
+	runs iter.Seq2[result.Run, []result.File],
 ) (err error) {
 	path = filepath.Clean(path)
 	if resolved, err := filepath.EvalSymlinks(path); err == nil {
@@ -33,7 +35,7 @@ func WriteWhole(
 	if err := removePartial(temporary); err != nil {
 		return err
 	}
-	w, err := Create(temporary, r.Experiment)
+	w, err := Create(temporary, e)
 	if err != nil {
 		return err
 	}
@@ -43,7 +45,7 @@ func WriteWhole(
 			err = errors.Join(err, os.RemoveAll(temporary))
 		}
 	}()
-	if err := w.writeAll(ctx, r, raw); err != nil {
+	if err := w.writeAll(ctx, facts, runs); err != nil {
 		return err
 	}
 	// Remove refuses a directory that is not empty, and Rename needs a path that does not exist.
@@ -97,18 +99,20 @@ func removePartial(path string) error {
 }
 
 // writeAll writes facts and runs. It syncs runs.ndjson once, since the caller discards the directory after an error.
-func (w *Writer) writeAll(ctx context.Context, r result.Results, raw map[string][]result.File) error {
-	for _, t := range r.Experiment.Targets {
-		if err := w.WriteFacts(t.Name, r.Facts[t.Name]); err != nil {
+func (w *Writer) writeAll(ctx context.Context, facts map[string][]result.Fact,
+	runs iter.Seq2[result.Run, []result.File],
+) error {
+	for _, t := range w.e.Targets {
+		if err := w.WriteFacts(t.Name, facts[t.Name]); err != nil {
 			return err
 		}
 	}
 	lines := bufio.NewWriterSize(w.runs.file, 1<<18)
-	for _, run := range r.Runs {
+	for run, raw := range runs {
 		if ctx.Err() != nil {
 			return context.Cause(ctx)
 		}
-		line, err := w.prepareRun(run, raw[run.ID])
+		line, err := w.prepareRun(run, raw)
 		if err != nil {
 			return fmt.Errorf("run %q: %w", run.ID, err)
 		}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"iter"
 	"os"
 	"path/filepath"
 	"strings"
@@ -28,6 +29,17 @@ func whole() (result.Results, map[string][]result.File) {
 	return r, map[string][]result.File{"0001": {{Name: "out.txt", Data: []byte("raw")}}}
 }
 
+// withFiles returns an iterator over the runs and their raw files.
+func withFiles(r result.Results, raw map[string][]result.File) iter.Seq2[result.Run, []result.File] {
+	return func(yield func(result.Run, []result.File) bool) {
+		for _, run := range r.Runs {
+			if !yield(run, raw[run.ID]) {
+				return
+			}
+		}
+	}
+}
+
 func TestWriteWhole(t *testing.T) {
 	parent := t.TempDir()
 	empty := filepath.Join(parent, "empty")
@@ -36,7 +48,7 @@ func TestWriteWhole(t *testing.T) {
 	}
 	for _, dir := range []string{filepath.Join(parent, "new", "deep"), empty} {
 		r, raw := whole()
-		if err := WriteWhole(t.Context(), dir, r, raw); err != nil {
+		if err := WriteWhole(t.Context(), dir, r.Experiment, r.Facts, withFiles(r, raw)); err != nil {
 			t.Fatal(err)
 		}
 		got, err := Open(dir)
@@ -61,7 +73,7 @@ func TestWriteWholeOrNothing(t *testing.T) {
 	parent := t.TempDir()
 	r, raw := whole()
 	r.Runs[1].Target = "nobody"
-	if err := WriteWhole(t.Context(), filepath.Join(parent, "out"), r, raw); !errors.Is(err, ErrFormat) {
+	if err := WriteWhole(t.Context(), filepath.Join(parent, "out"), r.Experiment, r.Facts, withFiles(r, raw)); !errors.Is(err, ErrFormat) {
 		t.Errorf("error %v", err)
 	}
 	entries, err := os.ReadDir(parent)
@@ -74,7 +86,7 @@ func TestWriteWholeOrNothing(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, path := range []string{taken, filepath.Join(taken, "mine")} {
-		if err := WriteWhole(t.Context(), path, r, raw); !errors.Is(err, ErrExists) {
+		if err := WriteWhole(t.Context(), path, r.Experiment, r.Facts, withFiles(r, raw)); !errors.Is(err, ErrExists) {
 			t.Errorf("error %v", err)
 		}
 		if _, err := os.Stat(filepath.Join(taken, "mine")); err != nil {
@@ -96,7 +108,7 @@ func TestWriteWholeDirectories(t *testing.T) {
 		r.Runs = append(r.Runs, one)
 	}
 	dir := filepath.Join(t.TempDir(), "results")
-	if err := WriteWhole(t.Context(), dir, r, raw); err != nil {
+	if err := WriteWhole(t.Context(), dir, r.Experiment, r.Facts, withFiles(r, raw)); err != nil {
 		t.Fatal(err)
 	}
 	entries, err := os.ReadDir(filepath.Join(dir, RawDir))
@@ -120,7 +132,7 @@ func TestWriteWholeInterrupted(t *testing.T) {
 	dir, partial := filepath.Join(parent, "results"), filepath.Join(parent, ".results.partial")
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	if err := WriteWhole(ctx, dir, r, raw); !errors.Is(err, context.Canceled) {
+	if err := WriteWhole(ctx, dir, r.Experiment, r.Facts, withFiles(r, raw)); !errors.Is(err, context.Canceled) {
 		t.Errorf("error %v", err)
 	}
 	if left, err := os.ReadDir(parent); err != nil || len(left) > 0 {
@@ -129,14 +141,14 @@ func TestWriteWholeInterrupted(t *testing.T) {
 	if err := os.MkdirAll(filepath.Join(partial, RawDir, "0001"), 0o755); err != nil {
 		t.Fatal(err)
 	}
-	err := WriteWhole(t.Context(), dir, r, raw)
+	err := WriteWhole(t.Context(), dir, r.Experiment, r.Facts, withFiles(r, raw))
 	if err == nil || !strings.Contains(err.Error(), "move away what is there") {
 		t.Errorf("another's directory is in the way: %v", err)
 	}
 	if err := os.WriteFile(filepath.Join(partial, ExperimentFile), nil, 0o644); err != nil {
 		t.Fatal(err)
 	}
-	if err := WriteWhole(t.Context(), dir, r, raw); err != nil {
+	if err := WriteWhole(t.Context(), dir, r.Experiment, r.Facts, withFiles(r, raw)); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := os.Lstat(partial); !errors.Is(err, fs.ErrNotExist) {

@@ -3,6 +3,7 @@
 package userfile
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"io"
@@ -37,14 +38,15 @@ func Read(name string, limit int64) ([]byte, error) {
 	if err := check(name, info, err); err != nil {
 		return nil, err
 	}
-	data, err := io.ReadAll(io.LimitReader(f, limit+1))
-	if err != nil {
+	var data bytes.Buffer
+	data.Grow(int(min(info.Size(), limit)) + bytes.MinRead) // one allocation for a file of any size
+	if _, err := data.ReadFrom(io.LimitReader(f, limit+1)); err != nil {
 		return nil, err
 	}
-	if int64(len(data)) > limit {
+	if int64(data.Len()) > limit {
 		return nil, fmt.Errorf("%w: %s is larger than %d MiB", ErrFile, name, limit>>20)
 	}
-	return data, nil
+	return data.Bytes(), nil
 }
 
 // check returns err, or an error if the file is neither a regular file nor a pipe.
