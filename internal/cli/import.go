@@ -8,6 +8,7 @@ import (
 	"iter"
 	"os"
 	"path/filepath"
+	"runtime/debug"
 	"slices"
 	"strings"
 	"time"
@@ -86,6 +87,7 @@ func (o *importOptions) run(ctx context.Context, s Streams, format string, files
 	if err != nil {
 		return err
 	}
+	defer debug.SetGCPercent(debug.SetGCPercent(50)) // files may be large; memory matters more than time
 	o.Now = time.Now()
 	o.ID = store.NewID(o.Now)
 	read, err := await(ctx, func() (importer.Import, error) {
