@@ -11,6 +11,7 @@ import (
 	"github.com/knotmeter/knotmeter/internal/plan"
 	"github.com/knotmeter/knotmeter/internal/registry"
 	"github.com/knotmeter/knotmeter/internal/result"
+	"github.com/knotmeter/knotmeter/internal/store"
 	"github.com/knotmeter/knotmeter/internal/targets"
 )
 
@@ -31,7 +32,8 @@ running for two minutes. Mounts in the Vault that the option vault= or VAULT_ADD
 names are removed once so much time has passed that their run must have ended.
 The lab leaves only empty control groups, and only if the process that holds its
 namespaces crashed. Even --all keeps control groups without Knotmeter's mark and
-work directories that a running program uses.`,
+work directories that a running program uses. Without TARGET, partial results of
+killed imports in this directory and in results/ are removed too.`,
 		Example: `  knotmeter clean kube:production --dry-run
   knotmeter clean kube:production`,
 		RunE: func(c *cobra.Command, args []string) error {
@@ -91,6 +93,9 @@ func clean(ctx context.Context, s Streams, specs []result.Spec, how targets.Clea
 			fmt.Fprintln(s.Out, "removed "+name)
 		}
 	}
+	if len(specs) == 0 {
+		errs = append(errs, cleanImports(s, how))
+	}
 	err := errors.Join(errs...)
 	switch {
 	case err == nil && found == 0:
@@ -100,6 +105,25 @@ func clean(ctx context.Context, s Streams, specs []result.Spec, how targets.Clea
 			"add --yes to remove it")
 	}
 	return err
+}
+
+// cleanImports removes what killed imports left in the working directory and in the usual parent of results.
+func cleanImports(s Streams, how targets.Cleaning) error {
+	var errs []error
+	for _, dir := range []string{".", resultsParent} {
+		removed, err := store.CleanPartials(dir, func(path string, held bool) bool {
+			if held {
+				how.Found(targets.Leftover{Name: path, Reason: "a running import writes it"}) // even with --all
+				return false
+			}
+			return how.Report(path, "")
+		})
+		errs = append(errs, err)
+		for _, path := range removed {
+			fmt.Fprintln(s.Out, "removed "+path)
+		}
+	}
+	return errors.Join(errs...)
 }
 
 // agreeToClean asks for consent to the requests that cleaning sends to Vaults, and prints their destinations. Without

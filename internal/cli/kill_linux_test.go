@@ -364,3 +364,63 @@ func TestHolderGone(t *testing.T) {
 		t.Errorf("the output does not say what happened:\n%s", &p.output)
 	}
 }
+
+// TestKilledImport kills an import: clean names and removes what it left, but not while it runs, and the next import of
+// the same name replaces it.
+func TestKilledImport(t *testing.T) {
+	dir := t.TempDir()
+	table := "target,case,metric,unit,value\n" + strings.Repeat("a,pod-pod/other/x,throughput,Gbit/s,9.41\n", 200_000)
+	if err := os.WriteFile(filepath.Join(dir, "large.csv"), []byte(table), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(dir, "small.csv"), []byte(table[:194]), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	claims := targets.ClaimsVariable + "=" + t.TempDir()
+	program := func(args ...string) *exec.Cmd {
+		cmd := exec.Command(os.Args[0], args...)
+		cmd.Dir, cmd.Env = dir, append(os.Environ(), programVariable+"=1", claims)
+		return cmd
+	}
+	killed := program("import", "csv", "large.csv", "--out", "results/own")
+	if err := killed.Start(); err != nil {
+		t.Fatal(err)
+	}
+	partial := filepath.Join("results", ".own.partial")
+	for deadline := time.Now().Add(timeout); ; time.Sleep(time.Millisecond) {
+		if info, err := os.Stat(filepath.Join(dir, partial, "runs.ndjson")); err == nil && info.Size() > 0 {
+			break
+		}
+		if time.Now().After(deadline) {
+			t.Fatal("the import writes no runs")
+		}
+	}
+	if err := killed.Process.Signal(syscall.SIGSTOP); err != nil {
+		t.Fatal(err)
+	}
+	must := func(want string, args ...string) {
+		t.Helper()
+		output, err := program(args...).CombinedOutput()
+		if err != nil || !strings.Contains(string(output), want) {
+			t.Errorf("%v: %v, and no %q in\n%s", args, err, want, output)
+		}
+	}
+	must("kept: "+partial+": a running import writes it\n", "clean")
+	if err := killed.Process.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	_ = killed.Wait() // it was killed
+	must("leftover: "+partial+"\n", "clean", "--dry-run")
+	left := filepath.Join(dir, partial)
+	again := filepath.Join(dir, "results", ".other.partial")
+	if err := os.CopyFS(again, os.DirFS(left)); err != nil {
+		t.Fatal(err)
+	}
+	must("results/other: ", "import", "csv", "small.csv", "--out", "results/other")
+	must("removed "+partial+"\n", "clean")
+	for _, path := range []string{left, again} {
+		if _, err := os.Lstat(path); !errors.Is(err, os.ErrNotExist) {
+			t.Errorf("%s is there: %v", path, err)
+		}
+	}
+}

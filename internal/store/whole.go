@@ -9,9 +9,13 @@ import (
 	"iter"
 	"os"
 	"path/filepath"
+	"strings"
 
 	"github.com/knotmeter/knotmeter/internal/result"
 )
+
+// partialSuffix ends the hidden name of a directory that WriteWhole has not completed.
+const partialSuffix = ".partial"
 
 // WriteWhole writes a complete results directory or nothing, also if ctx ends: it is made next to path under the hidden
 // name .PATH.partial, and renamed when it is complete. It removes what a killed process left under that name. runs
@@ -31,7 +35,7 @@ func WriteWhole(ctx context.Context, path string, e result.Experiment, facts map
 	if err := os.MkdirAll(parent, 0o755); err != nil {
 		return fmt.Errorf("results directory: %w", err)
 	}
-	temporary := filepath.Join(parent, "."+filepath.Base(path)+".partial")
+	temporary := filepath.Join(parent, "."+filepath.Base(path)+partialSuffix)
 	if err := removePartial(temporary); err != nil {
 		return err
 	}
@@ -96,6 +100,42 @@ func removePartial(path string) error {
 		return fmt.Errorf("%s, a partial import: %w", path, err)
 	}
 	return errors.Join(os.RemoveAll(path), w.Close())
+}
+
+// CleanPartials calls report with each directory in parent that a killed [WriteWhole] left, or that a living process
+// writes (held), and removes it if report returns true and it is not held. It returns the paths that it removed. A
+// missing parent is no error.
+func CleanPartials(parent string, report func(path string, held bool) (remove bool)) (removed []string, err error) {
+	entries, err := os.ReadDir(parent)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	for _, entry := range entries {
+		path, name := filepath.Join(parent, entry.Name()), entry.Name()
+		if !entry.IsDir() || !strings.HasPrefix(name, ".") || !strings.HasSuffix(name, partialSuffix) {
+			continue
+		}
+		if _, err := os.Lstat(filepath.Join(path, ExperimentFile)); err != nil {
+			continue // another's, or complete and renamed
+		}
+		w, lockErr := lockDir(path)
+		held := errors.Is(lockErr, ErrLocked)
+		if lockErr != nil && !held {
+			err = errors.Join(err, lockErr)
+			continue
+		}
+		if remove := report(path, held); held {
+			continue
+		} else if remove {
+			if removeErr := os.RemoveAll(path); removeErr == nil {
+				removed = append(removed, path)
+			} else {
+				err = errors.Join(err, fmt.Errorf("partial import: %w", removeErr))
+			}
+		}
+		err = errors.Join(err, w.Close())
+	}
+	return removed, err
 }
 
 // writeAll writes facts and runs. It syncs runs.ndjson once, since the caller discards the directory after an error.
