@@ -30,6 +30,7 @@ var commands = []struct {
 	{"api", "how late the generator begins requests over HTTP/2, on one CPU", benchAPI},
 	{"storage", "fio run by Knotmeter next to fio alone", benchStorage},
 	{"report", "time and memory of a report on 100 000 runs", benchReport},
+	{"import", "memory of imports of large tables", benchImport},
 	{"cluster", "pods, requests and seconds that runs on a cluster cost", benchCluster},
 	{"position", "what the runs before it in its site do to a run, from results of A/A experiments", benchPosition},
 	{"rates", "A/A experiments and known slowdowns: how often a verdict is wrong or missed", benchRates},

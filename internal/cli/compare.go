@@ -152,8 +152,8 @@ func (j resultOptions) choose(all []*store.Results) (warnings []compare.Warning,
 	return warnings, nil
 }
 
-// gcPercent is the runtime's GC percentage: reading a hundred thousand runs takes 300 MB of live memory, and as much
-// again at the default of 100.
+// gcPercent is the runtime's GC percentage: reading a hundred thousand runs takes 300 MB of live memory, an imported
+// file several times its size, and as much again at the default of 100.
 const gcPercent = 25
 
 // load reads and compares results directories. For a single directory, it also finds causes of the differences.

@@ -87,7 +87,7 @@ func (o *importOptions) run(ctx context.Context, s Streams, format string, files
 	if err != nil {
 		return err
 	}
-	defer debug.SetGCPercent(debug.SetGCPercent(50)) // files may be large; memory matters more than time
+	debug.SetGCPercent(gcPercent)
 	o.Now = time.Now()
 	o.ID = store.NewID(o.Now)
 	read, err := await(ctx, func() (importer.Import, error) {

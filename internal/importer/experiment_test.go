@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"testing"
 	"time"
@@ -212,6 +213,34 @@ func TestTargetsAndPrimariesOfATable(t *testing.T) {
 	if err == nil || !strings.Contains(err.Error(), want) {
 		t.Errorf("error %v", err)
 	}
+}
+
+// TestMemoryOfATable checks how much memory the runs of a table keep after they were read.
+func TestMemoryOfATable(t *testing.T) {
+	const rows = 50_000
+	data := []byte("case,target,metric,unit,value\n" + strings.Repeat("app/x,a,throughput,Gbit/s,9.41\n", rows))
+	heap := func() uint64 {
+		runtime.GC()
+		var m runtime.MemStats
+		runtime.ReadMemStats(&m)
+		return m.HeapAlloc
+	}
+	before := heap()
+	got, err := Read(findFormat(t, "csv"), []Source{{Name: "t.csv", Data: data}}, options())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if kept := (int64(heap()) - int64(before)) / rows; kept > 400 {
+		t.Errorf("each run keeps %d bytes", kept)
+	}
+	runs := 0
+	for range got.Runs {
+		runs++
+	}
+	if runs != rows {
+		t.Errorf("%d runs", runs)
+	}
+	runtime.KeepAlive(data)
 }
 
 // TestEventsAreTheSameTest splits a test's output into events, as --json-stream prints it, and reads both.
