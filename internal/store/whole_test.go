@@ -73,7 +73,8 @@ func TestWriteWholeOrNothing(t *testing.T) {
 	parent := t.TempDir()
 	r, raw := whole()
 	r.Runs[1].Target = "nobody"
-	if err := WriteWhole(t.Context(), filepath.Join(parent, "out"), r.Experiment, r.Facts, withFiles(r, raw)); !errors.Is(err, ErrFormat) {
+	err := WriteWhole(t.Context(), filepath.Join(parent, "out"), r.Experiment, r.Facts, withFiles(r, raw))
+	if !errors.Is(err, ErrFormat) {
 		t.Errorf("error %v", err)
 	}
 	entries, err := os.ReadDir(parent)
