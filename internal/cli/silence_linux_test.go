@@ -22,6 +22,7 @@ import (
 	"github.com/spf13/cobra"
 	"golang.org/x/sys/unix"
 
+	"github.com/knotmeter/knotmeter/internal/result"
 	"github.com/knotmeter/knotmeter/internal/store"
 )
 
@@ -205,17 +206,20 @@ func writeMany(t *testing.T) (large, many string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	runs := r.Runs
-	const blocks = 50_000
-	for first := r.Experiment.Design.Blocks; first < blocks; first += r.Experiment.Design.Blocks {
-		for _, run := range runs {
-			run.Block += first
-			run.ID = fmt.Sprintf("%s-%d", run.Target, run.Block)
-			r.Runs = append(r.Runs, run)
-		}
-	}
-	r.Experiment.Design.Blocks = blocks
-	if err := store.WriteWhole(t.Context(), "large", r.Results, nil); err != nil {
+	few := r.Experiment.Design.Blocks
+	r.Experiment.Design.Blocks = 50_000
+	if err := store.WriteWhole(t.Context(), "large", r.Experiment, r.Facts,
+		func(yield func(result.Run, []result.File) bool) {
+			for first := 0; first < r.Experiment.Design.Blocks; first += few {
+				for _, run := range r.Runs {
+					run.Block += first
+					run.ID = fmt.Sprintf("%s-%d", run.Target, run.Block)
+					if !yield(run, nil) {
+						return
+					}
+				}
+			}
+		}); err != nil {
 		t.Fatal(err)
 	}
 	var names []string

@@ -78,7 +78,7 @@ const endTime = 10 * time.Second
 // too that a switch is to leave behind.
 func commandArgs(c result.Command, environment []string) []string {
 	const within = `exec 3<&0 </dev/null
-({ read -r _ <&3; kill -KILL 0; } >/dev/null 2>&1 &)
+({ trap '' HUP INT TERM; read -r _ <&3; kill -KILL 0; } >/dev/null 2>&1 &)
 exec 3<&-
 cd -- "$1" && shift && exec env "$@"`
 	return slices.Concat([]string{"sh", "-c", within, "sh", c.Directory}, environment, []string{"sh", "-c", c.Text})
