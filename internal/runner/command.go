@@ -30,9 +30,9 @@ func (s *session) runCommand(ctx context.Context, c result.Command, name string)
 	defer cancel()
 	kept := host.Tail{Keep: maxOutput}
 	alive, end := io.Pipe() // the guard reads it
+	defer end.Close()
 	err = host.Exec(limited,
 		host.Cmd{Args: commandArgs(c, s.environment(name)), Stdin: alive, Stdout: &kept, Stderr: &kept})
-	end.Close()
 	if left := s.endCommands(ctx); left != nil {
 		return kept.String(), left
 	}
