@@ -124,13 +124,15 @@ func CleanPartials(parent string, report func(path string, held bool) (remove bo
 			err = errors.Join(err, lockErr)
 			continue
 		}
-		if remove := report(path, held); held {
+		remove := report(path, held)
+		if held {
 			continue
-		} else if remove {
-			if removeErr := os.RemoveAll(path); removeErr == nil {
-				removed = append(removed, path)
-			} else {
+		}
+		if remove {
+			if removeErr := os.RemoveAll(path); removeErr != nil {
 				err = errors.Join(err, fmt.Errorf("partial import: %w", removeErr))
+			} else {
+				removed = append(removed, path)
 			}
 		}
 		err = errors.Join(err, w.Close())

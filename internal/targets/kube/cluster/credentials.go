@@ -67,16 +67,10 @@ func checkDirect(config *rest.Config, request *http.Request) error {
 // addAuthentication adds the headers and the client certificate that client-go would use, whether they come from a
 // file, a program or impersonation. It sends nothing to the API server.
 func addAuthentication(config *rest.Config, request *http.Request, e *host.Endpoint) error {
-	var seen http.Header
-	asked, err := rest.HTTPWrappersForConfig(config, headerRecorder(func(h http.Header) { seen = h }))
-	if err != nil {
-		return fmt.Errorf("kubeconfig: %w", err)
-	}
-	answer, err := asked.RoundTrip(request)
+	seen, err := recordHeader(config, request)
 	if err != nil {
 		return fmt.Errorf("the credentials of the kubeconfig: %w", err)
 	}
-	answer.Body.Close()
 	e.Secret.Header = map[string][]string{}
 	for name, values := range seen {
 		if name != "User-Agent" && name != "Accept-Encoding" {
@@ -112,15 +106,21 @@ func logIn(ctx context.Context, config *rest.Config) error {
 	if err != nil {
 		return err
 	}
-	wrapped, err := rest.HTTPWrappersForConfig(config, headerRecorder(func(http.Header) {}))
+	_, err = recordHeader(config, request)
+	return err
+}
+
+// recordHeader returns the header with which client-go would send a request, and does not send it.
+func recordHeader(config *rest.Config, request *http.Request) (seen http.Header, err error) {
+	wrapped, err := rest.HTTPWrappersForConfig(config, headerRecorder(func(h http.Header) { seen = h }))
 	if err != nil {
-		return err
+		return nil, err
 	}
 	answer, err := wrapped.RoundTrip(request)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	return answer.Body.Close()
+	return seen, answer.Body.Close()
 }
 
 // A headerRecorder receives the header of a request, and answers it without sending it.
