@@ -759,3 +759,22 @@ func TestBuffers(t *testing.T) {
 		t.Errorf("a buffer that no host grants gives %v", err)
 	}
 }
+
+// TestShutDownBeforeAnswer checks that the end of a run between a datagram and its answer is no failure.
+func TestShutDownBeforeAnswer(t *testing.T) {
+	ends, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_DGRAM, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer unix.Close(ends[0])
+	defer unix.Close(ends[1])
+	server := newTestWorker(t, Spec{Kind: UDPRR, Request: 1, Response: 1, Duration: time.Hour}, flow{}, Server)
+	server.fd = ends[0]
+	if err := errors.Join(unix.Shutdown(ends[0], unix.SHUT_WR), unix.Send(ends[1], []byte{1}, 0)); err != nil {
+		t.Fatal(err)
+	}
+	server.answerUDP()
+	if server.failure.call != "" || server.answered != 0 {
+		t.Errorf("%+v, %d answered", server.failure, server.answered)
+	}
+}

@@ -224,7 +224,11 @@ func (w *worker) answerUDP() {
 			continue
 		}
 		response[0] = request[0]
-		if _, e := send(w.fd, response); e != 0 && !retry(e) && e != syscall.ENOBUFS && e != syscall.ECONNREFUSED {
+		_, e = send(w.fd, response)
+		if e == syscall.EPIPE { // shut down since the request was received
+			return
+		}
+		if e != 0 && !retry(e) && e != syscall.ENOBUFS && e != syscall.ECONNREFUSED {
 			w.fail("send", e)
 			return
 		}
