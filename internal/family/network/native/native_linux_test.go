@@ -204,6 +204,14 @@ func TestWorkloads(t *testing.T) {
 		for _, tt := range tests {
 			t.Run(tt.name+" "+addr, func(t *testing.T) {
 				m, err := do(t.Context(), tool, pair(t, addr), short(tt.w))
+				for range 4 { // a busy machine may keep the sender waiting for the whole window
+					if err != nil || !slices.ContainsFunc(m.Values, func(v result.Value) bool {
+						return v.Metric == "throughput-sent" && v.Number == 0
+					}) {
+						break
+					}
+					m, err = do(t.Context(), tool, pair(t, addr), short(tt.w))
+				}
 				if err != nil {
 					t.Fatal(err)
 				}
