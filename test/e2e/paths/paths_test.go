@@ -115,8 +115,7 @@ func networks() map[string]network {
 			lab: "lab:native", podMTU: "1500", enforces: true, hostile: calicoHostile,
 			source: translated(result.PodNodeOther),
 			facts: map[string]string{
-				"cni": "calico", "encapsulation": "vxlan-cross-subnet",
-				"encryption": "none",
+				"cni": "calico", "encapsulation": "none", "encryption": "none",
 				"kube-proxy": "iptables", "pod-mtu": "1500", "node-mtu": "1500", "tunnel-mtu": "",
 			},
 		},

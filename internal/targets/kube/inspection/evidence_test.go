@@ -34,6 +34,14 @@ func annotated(key, value string) corev1.Node {
 	return corev1.Node{ObjectMeta: metav1.ObjectMeta{Annotations: map[string]string{key: value}}}
 }
 
+// calicoNodes returns a node for each address.
+func calicoNodes(addresses ...string) (nodes []corev1.Node) {
+	for _, a := range addresses {
+		nodes = append(nodes, annotated("projectcalico.org/IPv4Address", a))
+	}
+	return nodes
+}
+
 func devices(names ...string) *preflight.Report {
 	r := &preflight.Report{}
 	for _, name := range names {
@@ -166,6 +174,21 @@ func TestNetworkFacts(t *testing.T) {
 			Felix: felixes(`{"spec":{"wireguardEnabled":true,"bpfEnabled":true}}`)},
 			"unknown; vxlan-cross-subnet (IPPools of Calico); wireguard (FelixConfiguration of " +
 				"Calico); replaced by calico, eBPF (FelixConfiguration of Calico)"},
+		{"calico whose nodes are in one subnet", Evidence{Pools: []IPPool{pool("Never", "CrossSubnet")},
+			Nodes: calicoNodes("192.0.2.1/24", "192.0.2.2/24")},
+			"unknown; none (IPPools of Calico with tunnels between subnets; the nodes' annotations name one); unknown; unknown"},
+		{"calico whose nodes are in two subnets", Evidence{Pools: []IPPool{pool("CrossSubnet", "")},
+			Nodes: calicoNodes("192.0.2.1/24", "192.0.3.2/24")},
+			"unknown; ipip-cross-subnet (IPPools of Calico); unknown; unknown"},
+		{"calico whose nodes have no subnet", Evidence{Pools: []IPPool{pool("CrossSubnet", "")},
+			Nodes: calicoNodes("192.0.2.1/32", "192.0.2.2/32")},
+			"unknown; ipip-cross-subnet (IPPools of Calico); unknown; unknown"},
+		{"calico with a node without an address", Evidence{Pools: []IPPool{pool("CrossSubnet", "")},
+			Nodes: append(calicoNodes("192.0.2.1/24", "192.0.2.2/24"), corev1.Node{})},
+			"unknown; ipip-cross-subnet (IPPools of Calico); unknown; unknown"},
+		{"calico with a nonsensical address", Evidence{Pools: []IPPool{pool("CrossSubnet", "")},
+			Nodes: calicoNodes("192.0.2.1/24", "192.0.2.2")},
+			"unknown; ipip-cross-subnet (IPPools of Calico); unknown; unknown"},
 		{"calico without tunnels", Evidence{Pools: []IPPool{pool("Never", "Never")}},
 			"unknown; none (IPPools of Calico); unknown; unknown"},
 		{"antrea", Evidence{Config: antreaConfig("trafficEncapMode: encap\ntrafficEncryptionMode: " +

@@ -224,21 +224,25 @@ func poolMode(mode string) string {
 // carriers lists plugins that carry the packets where Calico, if present, only enforces policies.
 var carriers = []string{"flannel", "canal", "amazon-vpc", "azure", "kindnet"}
 
-// poolTunnel returns the tunnel of Calico's address pools; all tunnels if the pools differ. It ignores the pools if
-// another plugin carries the packets, because a Calico that only enforces policies has pools too.
+// poolTunnel returns the tunnel of Calico's address pools; all tunnels if the pools differ. A tunnel between subnets is
+// none if all nodes are in one. It ignores the pools if another plugin carries the packets, because a Calico that only
+// enforces policies has pools too.
 func (e Evidence) poolTunnel() string {
 	names, _ := e.Plugins()
 	if slices.ContainsFunc(names, func(name string) bool { return slices.Contains(carriers, name) }) {
 		return ""
 	}
 	var list []string
+	from := "IPPools of Calico"
 	for _, p := range e.pools() {
 		mode := result.None
 		for name, when := range map[string]string{"ipip": p.Spec.IPIPMode, "vxlan": p.Spec.VXLANMode} {
-			switch poolMode(when) {
-			case "Always":
+			switch when = poolMode(when); {
+			case when == "Always":
 				mode = name
-			case "CrossSubnet":
+			case when == "CrossSubnet" && e.oneSubnet():
+				from = "IPPools of Calico with tunnels between subnets; the nodes' annotations name one"
+			case when == "CrossSubnet":
 				mode = name + crossSubnet
 			}
 		}
@@ -250,7 +254,25 @@ func (e Evidence) poolTunnel() string {
 		return ""
 	}
 	slices.Sort(list)
-	return strings.Join(list, " | ") + " (IPPools of Calico)"
+	return strings.Join(list, " | ") + " (" + from + ")"
+}
+
+// oneSubnet reports whether the addresses with which Calico annotates the nodes are in one subnet per address family.
+func (e Evidence) oneSubnet() bool {
+	subnets := map[string]netip.Prefix{} // by annotation
+	for i, n := range e.Nodes {
+		for _, key := range []string{"projectcalico.org/IPv4Address", "projectcalico.org/IPv6Address"} {
+			prefix, err := netip.ParsePrefix(n.Annotations[key])
+			_, given := n.Annotations[key]
+			switch subnet, known := subnets[key]; {
+			case given && err != nil, known != given && i > 0, known && subnet != prefix.Masked():
+				return false
+			case given:
+				subnets[key] = prefix.Masked()
+			}
+		}
+	}
+	return len(subnets) > 0
 }
 
 // antrea holds the used fields of the Antrea agent's configuration. Missing fields have their defaults.
