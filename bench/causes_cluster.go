@@ -53,7 +53,7 @@ var clusterPairs = []clusterPair{
 		wantedB: filters, forbidden: noTunnel},
 	{name: "slower links", a: []string{"flannel-host-gw"}, b: []string{"flannel-host-gw", "-rates", "300mbit,300mbit"},
 		wantedB: []string{"rate-limit", "queue-drops", "waiting"}, forbidden: noTunnel},
-	{name: "decoy: zones", a: []string{"flannel-host-gw"}, b: []string{"flannel-host-gw", "-zones", "a,b"},
+	{name: "decoy: zones", a: []string{"flannel-host-gw"}, b: []string{"flannel-host-gw", "-zones", "b,b"},
 		forbidden: noTunnel},
 	{name: "decoy: a third node", a: []string{"calico-direct"}, b: []string{"calico-direct", "-nodes", "3"},
 		forbidden: noTunnel},
