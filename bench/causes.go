@@ -254,7 +254,7 @@ func benchCauses(ctx context.Context, args []string) (err error) {
 	var s causesStudy
 	set := flag.NewFlagSet("causes", flag.ContinueOnError)
 	set.Uint64Var(&s.n, "n", 0, "experiments by the present rules, those in the log included; on clusters verdicts "+
-		"(default: 240, or 70)")
+		"(default: 240, or all pairs once)")
 	set.StringVar(&s.binary, "binary", "bin/knotmeter", "the program")
 	set.BoolVar(&s.onCluster, "cluster", false, "measure pairs of clusters")
 	set.StringVar(&s.cluster, "clusters", "bin/cluster", "the program that makes clusters")

@@ -94,7 +94,7 @@ type clusterVerdict struct {
 // measureClusters measures pairs that the log lacks of the present rules, until there are n verdicts. The unit is a
 // pair with its two clusters: after an interruption its cases are measured anew.
 func (s *causesStudy) measureClusters(ctx context.Context) error {
-	n := cmp.Or(s.n, 70)
+	n := cmp.Or(s.n, uint64(len(clusterPairs)*len(clusterCases)))
 	for round := 1; ; round++ {
 		for _, p := range clusterPairs {
 			present := uint64(countIf(s.verdicts, func(v clusterVerdict) bool { return v.Rules == explain.Rules }))
