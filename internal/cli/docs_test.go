@@ -300,23 +300,34 @@ func TestDocumentedCommands(t *testing.T) {
 // shownExperiment matches an experiment file in a page.
 var shownExperiment = regexp.MustCompile("(?s)```ya?ml\n(apiVersion: knotmeter/v1\n.*?)```")
 
-// TestDocumentedExperiments resolves every experiment file in a page, without connecting to its targets.
+// TestDocumentedExperiments resolves every experiment file, those in pages included, without connecting to its targets.
 func TestDocumentedExperiments(t *testing.T) {
-	n := 0
+	files := map[string]string{} // by where they are shown
 	for _, p := range pages(t) {
-		for _, m := range shownExperiment.FindAllStringSubmatch(p.text, -1) {
-			n++
-			file := filepath.Join(t.TempDir(), "experiment.yaml")
-			if err := os.WriteFile(file, []byte(m[1]), 0o600); err != nil {
+		for i, m := range shownExperiment.FindAllStringSubmatch(p.text, -1) {
+			name := fmt.Sprintf("%s, experiment %d", p.name, i+1)
+			files[name] = filepath.Join(t.TempDir(), "experiment.yaml")
+			if err := os.WriteFile(files[name], []byte(m[1]), 0o600); err != nil {
 				t.Fatal(err)
-			}
-			if err := parsed(commandLine{[]string{"plan", "-f", file}, true}, t.TempDir()); err != nil {
-				t.Errorf("%s: the experiment file: %v", p.name, err)
 			}
 		}
 	}
-	if n < 3 {
-		t.Errorf("only %d experiment files were found", n)
+	if len(files) < 3 {
+		t.Errorf("pages show only %d experiment files", len(files))
+	}
+	for _, pattern := range []string{"docs/gallery/*.yaml", "test/action/testdata/*.yaml"} {
+		names, err := filepath.Glob("../../" + pattern)
+		if err != nil || len(names) == 0 {
+			t.Fatalf("%s: no experiment file: %v", pattern, err)
+		}
+		for _, name := range names {
+			files[name] = name
+		}
+	}
+	for name, file := range files {
+		if err := parsed(commandLine{[]string{"plan", "-f", file}, true}, t.TempDir()); err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
 	}
 }
 
