@@ -259,20 +259,25 @@ func (e Evidence) poolTunnel() string {
 
 // oneSubnet reports whether the addresses with which Calico annotates the nodes are in one subnet per address family.
 func (e Evidence) oneSubnet() bool {
-	subnets := map[string]netip.Prefix{} // by annotation
+	var first [2]netip.Prefix
 	for i, n := range e.Nodes {
-		for _, key := range []string{"projectcalico.org/IPv4Address", "projectcalico.org/IPv6Address"} {
-			prefix, err := netip.ParsePrefix(n.Annotations[key])
-			_, given := n.Annotations[key]
-			switch subnet, known := subnets[key]; {
-			case given && err != nil, known != given && i > 0, known && subnet != prefix.Masked():
+		var subnets [2]netip.Prefix // of IPv4 and IPv6
+		for family, key := range []string{"projectcalico.org/IPv4Address", "projectcalico.org/IPv6Address"} {
+			address, given := n.Annotations[key]
+			prefix, err := netip.ParsePrefix(address)
+			if given && err != nil {
 				return false
-			case given:
-				subnets[key] = prefix.Masked()
 			}
+			subnets[family] = prefix.Masked()
+		}
+		if i == 0 {
+			first = subnets
+		}
+		if subnets != first {
+			return false
 		}
 	}
-	return len(subnets) > 0
+	return first != [2]netip.Prefix{}
 }
 
 // antrea holds the used fields of the Antrea agent's configuration. Missing fields have their defaults.
