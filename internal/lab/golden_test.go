@@ -145,6 +145,20 @@ func TestTopologyIsChecked(t *testing.T) {
 	}
 }
 
+func TestEndsOfPlacementsInATunnel(t *testing.T) {
+	for path, dial := range map[result.Path]string{
+		result.NodeNode: "10.0.0.2:5201", result.PodNodeOther: "10.245.0.2:5201", result.NodeSvcOther: "10.96.0.3:5201",
+	} {
+		e := lab.EndsOf(lab.Plan{HasTunnelAddrs: true}, lab.Topology{Nodes: 2}, targets.Placement{Path: path})
+		if e.Dial.String() != dial {
+			t.Errorf("%s: dials %s, want %s", path, e.Dial, dial)
+		}
+		if node := e.Client.Addr.String(); path == result.NodeSvcOther && node != "10.245.0.1" {
+			t.Errorf("%s: the client is at %s", path, node)
+		}
+	}
+}
+
 func TestEndsOfPlacements(t *testing.T) {
 	for _, c := range []struct {
 		path                 result.Path
@@ -163,7 +177,7 @@ func TestEndsOfPlacements(t *testing.T) {
 		{result.PodSvcSame, 1, "node2/pod1", "node2/pod2", "10.96.0.4:5201"},
 		{result.PodSvcOther, 2, "node3/pod1", "node1/pod1", "10.96.0.1:5201"},
 	} {
-		e := lab.EndsOf(lab.Topology{Nodes: 3}, targets.Placement{Path: c.path, Rotation: c.rotation})
+		e := lab.EndsOf(lab.Plan{}, lab.Topology{Nodes: 3}, targets.Placement{Path: c.path, Rotation: c.rotation})
 		if e.Client.Name != c.client || e.Server.Name != c.server || e.Dial.String() != c.dial {
 			t.Errorf("%s, rotation %d: %s to %s at %s, want %s to %s at %s",
 				c.path, c.rotation, e.Client.Name, e.Server.Name, e.Dial, c.client, c.server, c.dial)

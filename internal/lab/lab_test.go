@@ -82,6 +82,11 @@ func checkPathsOnce(
 	for _, path := range paths {
 		placements = append(placements, targets.Placement{Path: path, Rotation: rotation})
 	}
+	plan, err := d.Plan(topology)
+	if err != nil {
+		t.Errorf("plan: %v", err)
+		return
+	}
 	site, err := l.Open(context.Background(), d.Name(), topology, placements)
 	if err != nil {
 		t.Errorf("open: %v", err)
@@ -99,7 +104,7 @@ func checkPathsOnce(
 			}
 			continue
 		}
-		checkPlace(t, site.Places[i], lab.EndsOf(topology, p))
+		checkPlace(t, site.Places[i], lab.EndsOf(plan, topology, p))
 	}
 	if err := l.CloseSite(site.ID); err != nil {
 		t.Errorf("close: %v", err)

@@ -295,12 +295,6 @@ func Addr(dev string, prefix netip.Prefix) Op {
 		func(e *Env) error { return e.Netlink().AddAddr(dev, prefix) })
 }
 
-// Rule returns an op that makes packets from one network to another use a routing table.
-func Rule(from, to netip.Prefix, table int) Op {
-	return NewOp(fmt.Sprintf("rule add from %s to %s lookup %d", from, to, table),
-		func(e *Env) error { return e.Netlink().AddRule(from, to, table) })
-}
-
 // MarkRule returns an op that makes packets of one IP version with a mark use a routing table.
 func MarkRule(mark uint32, ipv6 bool, table int) Op {
 	version := 4

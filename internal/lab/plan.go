@@ -40,8 +40,20 @@ type Plan struct {
 	PodMTU     int // bytes
 	// Tunnel is the device in every node through which the datapath's packets between nodes go; empty: the uplink.
 	Tunnel string
+	// HasTunnelAddrs reports that nodes have their addresses for pods on the tunnel's devices.
+	HasTunnelAddrs bool
 	// Needs are features that single paths need in addition to those of the steps.
 	Needs map[result.Path][]Prober
+}
+
+// NodeAddr returns the address at which pods and a node reach each other. With a tunnel it is that of the tunnel's
+// device, as in flannel and Calico, so that routes alone lead the packets of both directions into the tunnel. Routing
+// rules by source would do so for the address on the underlay, but each packet of the node would pay for their lookup.
+func (p Plan) NodeAddr(n int) Dual {
+	if p.HasTunnelAddrs {
+		return TunnelAddr(n)
+	}
+	return NodeAddr(n)
 }
 
 // Need adds a feature that one path needs. If it is missing, only that path is not supported.

@@ -14,6 +14,7 @@ import (
 
 	"github.com/knotmeter/knotmeter/internal/lab/netns"
 	"github.com/knotmeter/knotmeter/internal/machine"
+	"github.com/knotmeter/knotmeter/internal/result"
 	"github.com/knotmeter/knotmeter/internal/targets"
 )
 
@@ -38,16 +39,20 @@ type Ends struct {
 	ServerNode int            `json:"-"`
 }
 
-// EndsOf returns the hosts of a placement. The rotation selects the client's node; the server is on the same node or on
-// the next one. The server of a Service is a pod.
-func EndsOf(t Topology, p targets.Placement) Ends {
+// EndsOf returns the hosts of a placement in a plan. The rotation selects the client's node; the server is on the same
+// node or on the next one. The server of a Service is a pod.
+func EndsOf(plan Plan, t Topology, p targets.Placement) Ends {
 	a := ((p.Rotation%t.Nodes)+t.Nodes)%t.Nodes + 1
 	b := a
 	if p.Path.Other() {
 		b = a%t.Nodes + 1
 	}
+	nodeAddr := plan.NodeAddr
+	if p.Path == result.NodeNode {
+		nodeAddr = NodeAddr
+	}
 	e := Ends{ClientNode: a, ServerNode: b}
-	e.Client = Host{Node(a), NodeAddr(a).Of(t.IPv6)}
+	e.Client = Host{Node(a), nodeAddr(a).Of(t.IPv6)}
 	if p.Path.ClientPod() {
 		e.Client = Host{Pod(a, 1), PodAddr(a, 1).Of(t.IPv6)}
 	}
@@ -55,7 +60,7 @@ func EndsOf(t Topology, p targets.Placement) Ends {
 	if a == b {
 		m = 2
 	}
-	e.Server = Host{Node(b), NodeAddr(b).Of(t.IPv6)}
+	e.Server = Host{Node(b), nodeAddr(b).Of(t.IPv6)}
 	if p.Path.ServerPod() {
 		e.Server = Host{Pod(b, m), PodAddr(b, m).Of(t.IPv6)}
 	}
@@ -112,7 +117,7 @@ func (s *site) places(datapath Datapath, plan Plan, r request) ([]PlaceInfo, err
 			places[i].Failure = failureOf(err)
 			continue
 		}
-		c := newChecker(s, capture, EndsOf(r.Topology, p), datapath.Wire(p.Path), plan)
+		c := newChecker(s, capture, EndsOf(plan, r.Topology, p), datapath.Wire(p.Path), plan)
 		if places[i], err = c.check(); err != nil {
 			places[i] = PlaceInfo{Failure: failureOf(fmt.Errorf("%s %s: datapath check: %w", r.Datapath, p.Path, err))}
 		}

@@ -183,7 +183,7 @@ func PodsNet() DualPrefix { return dual(10, 244, 0, 0, 0x244, 0, 0).Prefix(16, 4
 // Gateway returns a node's address towards its pods.
 func Gateway(n int) Dual { return dual(10, 244, n, 1, 0x244, n, 1) }
 
-// TunnelAddr returns the address of a node's tunnel device, which is the next hop of routes to its pods.
+// TunnelAddr returns the address of a node's tunnel device, at which pods reach the node.
 func TunnelAddr(n int) Dual { return dual(10, 245, 0, n, 0x245, 0, n) }
 
 // ServiceAddr returns the address of the Service whose endpoint is a pod.

@@ -10,10 +10,6 @@ import (
 	"github.com/knotmeter/knotmeter/internal/result"
 )
 
-// podTable is the routing table for packets from pods to the addresses of other nodes. They use the tunnel too;
-// otherwise pod-node/other would measure the underlay.
-const podTable = 100
-
 // A routed is a datapath in which each node routes between its pods and the other nodes' pods.
 type routed struct {
 	title
@@ -55,9 +51,14 @@ func (d routed) Plan(t lab.Topology) (lab.Plan, error) {
 	}
 	p.PodMTU = layer.MTU
 	if layer.Device != lab.Uplink {
-		p.Tunnel = layer.Device
+		p.Tunnel, p.HasTunnelAddrs = layer.Device, true
 	}
 	for n := range t.EachNode() {
+		if p.HasTunnelAddrs {
+			for _, prefix := range hostRoutes(p.NodeAddr(n)).All() {
+				p.Add(lab.Node(n), lab.Addr(layer.Device, prefix))
+			}
+		}
 		d.addPods(&p, t, n)
 		addRoutes(&p, t, n, layer)
 	}
@@ -103,37 +104,30 @@ func (d routed) addPods(p *lab.Plan, t lab.Topology, n int) {
 }
 
 // addNodeEnd configures the node's end of a pod's veth: the gateway's address, which is the same on every veth, and the
-// route to the pod. What the node itself sends to the pod has the node's own address as its source.
+// route to the pod. What the node itself sends to the pod has the node's address for pods as its source.
 func addNodeEnd(p *lab.Plan, n, m int, port string) {
 	node := lab.Node(n)
 	p.Add(node, lab.Up(port))
 	addAddresses(p, node, port, 1, hostRoutes(lab.Gateway(n)))
 	for i, dst := range hostRoutes(lab.PodAddr(n, m)).All() {
-		p.Add(node, lab.Route{Dst: dst, Dev: port, Src: lab.NodeAddr(n).All()[i]})
+		p.Add(node, lab.Route{Dst: dst, Dev: port, Src: p.NodeAddr(n).All()[i]})
 	}
 }
 
-// addRoutes adds node n's routes through a layer to the pods of other nodes, and if the layer is a tunnel, from its
-// pods to the other nodes.
+// addRoutes adds node n's routes through a layer to the pods of other nodes, and if the layer is a tunnel, to the other
+// nodes' addresses in it.
 func addRoutes(p *lab.Plan, t lab.Topology, n int, layer lab.Layer) {
-	node := lab.Node(n)
+	node, own := lab.Node(n), p.NodeAddr(n)
 	for k := range t.Others(n) {
 		via := layer.Via(k)
 		for i, dst := range lab.PodNet(k).All() {
-			p.Add(node, lab.Route{Dst: dst, Dev: layer.Device, Via: via.Of(i == 1), Src: lab.NodeAddr(n).Of(i == 1)})
+			p.Add(node, lab.Route{Dst: dst, Dev: layer.Device, Via: via.Of(i == 1), Src: own.Of(i == 1)})
 		}
-		if layer.Device == lab.Uplink {
-			continue
+		if p.HasTunnelAddrs {
+			for i, dst := range hostRoutes(p.NodeAddr(k)).All() {
+				p.Add(node, lab.Route{Dst: dst, Dev: layer.Device, Src: own.Of(i == 1)})
+			}
 		}
-		for i, dst := range hostRoutes(lab.NodeAddr(k)).All() {
-			p.Add(node, lab.Route{Dst: dst, Dev: layer.Device, Via: via.Of(i == 1), Table: podTable})
-		}
-	}
-	if layer.Device == lab.Uplink {
-		return
-	}
-	for i, from := range lab.PodNet(n).All() {
-		p.Add(node, lab.Rule(from, lab.NodeNet().All()[i], podTable))
 	}
 }
 

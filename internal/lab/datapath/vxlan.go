@@ -27,9 +27,6 @@ func (vxlan) Over(p *lab.Plan, t lab.Topology, below lab.Layer) (lab.Layer, erro
 		node := lab.Node(n)
 		p.Add(node, lab.Vxlan{Name: vxlanDevice, ID: vxlanID, Local: below.Outer(n), Port: lab.VXLANPort, MTU: mtu,
 			MAC: tunnelMAC(n)})
-		for _, prefix := range hostRoutes(lab.TunnelAddr(n)).All() {
-			p.Add(node, lab.Addr(vxlanDevice, prefix))
-		}
 		p.Add(node, lab.Up(vxlanDevice))
 		for k := range t.Others(n) {
 			addVxlanPeer(p, node, k, below)

@@ -101,7 +101,7 @@ func setWireguard(t lab.Topology, n int, below lab.Layer) lab.Op {
 	text := fmt.Sprintf("wireguard set %s listen-port %d", wireguardDevice, lab.WireGuardPort)
 	peers := map[int]wireguard.Peer{}
 	for k := range t.Others(n) {
-		allowed := slices.Concat(lab.PodNet(k).All(), hostRoutes(lab.NodeAddr(k)).All(),
+		allowed := slices.Concat(lab.PodNet(k).All(), hostRoutes(lab.TunnelAddr(k)).All(),
 			[]netip.Prefix{netip.PrefixFrom(wireguardAddr(k), 32)})
 		var texts []string
 		for _, a := range allowed {

@@ -68,7 +68,7 @@ func TestPlacesOfASiteShareAgents(t *testing.T) {
 	s := openSite(t, open(t, "lab:native"), result.Paths()...)
 	asked, namespaces := map[string]int{}, map[string]string{}
 	for i, place := range s.Places {
-		ends := lab.EndsOf(lab.Default(), targets.Placement{Path: result.Paths()[i]})
+		ends := lab.EndsOf(lab.Plan{}, lab.Default(), targets.Placement{Path: result.Paths()[i]})
 		if place.Client.Name() != ends.Client.Name || place.Server.Name() != ends.Server.Name {
 			t.Errorf("%s: the hosts are %s and %s", result.Paths()[i], place.Client.Name(), place.Server.Name())
 		}

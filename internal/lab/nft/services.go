@@ -40,7 +40,7 @@ func (Services) Extend(p *lab.Plan, t lab.Topology) {
 	for n := range t.EachNode() {
 		// The route, and with it the source address, is looked up before the translation.
 		for i, dst := range lab.ServiceNet().All() {
-			p.Add(lab.Node(n), lab.Route{Dst: dst, Dev: lab.Uplink, Src: lab.NodeAddr(n).All()[i]})
+			p.Add(lab.Node(n), lab.Route{Dst: dst, Dev: lab.Uplink, Src: p.NodeAddr(n).All()[i]})
 		}
 		p.Add(lab.Node(n), DNAT(services))
 	}
