@@ -140,7 +140,7 @@ func labTable(b *bytes.Buffer, done []faultExperiment) {
 		reasons[t.Fault+": "+t.Reason]++
 	}
 	for _, reason := range slices.Sorted(maps.Keys(reasons)) {
-		fmt.Fprintf(b, "\nNot measured, %s: %s\n", unit.Plural(reasons[reason], "time"), reason)
+		fmt.Fprintf(b, "\n%s\n", wrap(fmt.Sprintf("Not measured, %s: %s", unit.Plural(reasons[reason], "time"), reason)))
 	}
 }
 
