@@ -75,7 +75,10 @@ func expectedDifferences() map[string]map[string]string {
 		inLab: {
 			"path-mtu": "the datapath check of the lab finds it by sending; " +
 				"on a cluster TCP's own pmtu is a metric of the run",
-			"underlay-header": "the underlay of a cluster is not captured; what is known of it is the target's encapsulation",
+			"underlay-header": "the underlay of a cluster is not captured",
+			"encapsulation":   "on a cluster it is a fact of the target",
+			"encryption":      "on a cluster it is a fact of the target",
+			"proxy":           "on a cluster it is a fact of the target",
 		},
 	}
 }
