@@ -504,6 +504,14 @@ func TestIdle(t *testing.T) {
 	w.Duration = 500 * time.Millisecond
 	begin := time.Now()
 	m, err := do(t.Context(), New(), pair(t, "127.0.0.1"), w)
+	late := func(w result.Warning) bool { return w.Code == result.ShortWindow }
+	for range 4 { // a busy machine may look at its counters too late
+		if err != nil || !slices.ContainsFunc(m.Invalid, late) {
+			break
+		}
+		begin = time.Now()
+		m, err = do(t.Context(), New(), pair(t, "127.0.0.1"), w)
+	}
 	if err != nil || len(m.Invalid) > 0 {
 		t.Fatalf("%v, %+v", err, m.Invalid)
 	}
