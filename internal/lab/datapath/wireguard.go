@@ -96,7 +96,7 @@ func (o addWireguard) Feature() string { return "wireguard" }
 func (o addWireguard) Probe(e *lab.Env) error { return wireguard.Probe(e.Netlink()) }
 
 // setWireguard returns an op that gives node n's device its key and its peers. The allowed addresses of a peer are
-// those of its pods and of its node, and the address of its device, for tunnels on top of it.
+// those of its pods, that of its node for pods, and that of its device for tunnels on top of it.
 func setWireguard(t lab.Topology, n int, below lab.Layer) lab.Op {
 	text := fmt.Sprintf("wireguard set %s listen-port %d", wireguardDevice, lab.WireGuardPort)
 	peers := map[int]wireguard.Peer{}
