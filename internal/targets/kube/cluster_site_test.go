@@ -10,6 +10,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -163,6 +164,15 @@ func TestSiteInPart(t *testing.T) {
 	}, metav1.CreateOptions{})
 	if err != nil {
 		t.Fatal(err)
+	}
+	probe := &corev1.Service{ObjectMeta: metav1.ObjectMeta{Name: "probe"},
+		Spec: corev1.ServiceSpec{Ports: []corev1.ServicePort{{Port: 80}}}}
+	dry := metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}}
+	for began := time.Now(); !apierrors.IsForbidden(err); { // a new quota holds nothing back at first
+		if time.Since(began) > time.Minute {
+			t.Fatalf("the quota holds nothing back: %v", err)
+		}
+		_, err = c.CoreV1().Services(given).Create(t.Context(), probe, dry)
 	}
 	k := newTestTarget(t, realCluster(t)+"&namespace="+given)
 	s, err := k.Open(t.Context(), []targets.Placement{{Path: result.PodSvcOther}, {Path: result.NodeNode},

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"net/netip"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -165,13 +166,18 @@ func TestMacvlanDefault(t *testing.T) {
 		}
 	}
 	for name, want := range map[string]string{
-		"default-network": defaultAttachment, "cni": "macvlan + veth (NetworkAttachmentDefinition " + defaultAttachment + ")",
+		"default-network": defaultAttachment, "cni": "macvlan + veth",
 		"encapsulation": result.Unknown, "encryption": result.Unknown, "kube-proxy": n.facts["kube-proxy"],
 		"pod-device": "eth0", "pod-driver": "macvlan", "pod-mtu": "1500", "node-mtu": "1500",
 	} {
 		if got := result.FactOf(o.Facts[byDefault], name); got != want {
 			t.Errorf("%s is %q, not %q", name, got, want)
 		}
+	}
+	if !slices.ContainsFunc(o.Facts[byDefault], func(f result.Fact) bool {
+		return f.Name == "cni" && f.Evidence == "NetworkAttachmentDefinition "+defaultAttachment
+	}) {
+		t.Errorf("the evidence of the CNI is missing: %+v", o.Facts[byDefault])
 	}
 }
 
