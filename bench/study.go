@@ -92,7 +92,7 @@ var studies = []study{
 				args: runArgs("lab:native", "lab:native?label=again", "pod-pod/other/tcp-rr", "pod-svc/other/tcp-rr")},
 			{title: "a stream over an underlay of 1 Gbit/s: one primary comparison", seeds: 120, quiet: true,
 				args: runArgs("lab:native?rate=1Gbit/s", "lab:native?rate=1Gbit/s&label=again", "pod-pod/other/tcp-stream")},
-			{title: "requests as above, with a delta of 1 %, near the noise of a block: two primary comparisons",
+			{title: "requests as above, with a delta of 1 %, which is below the noise: two primary comparisons",
 				args: append(runArgs("lab:native", "lab:native?label=again", "pod-pod/other/tcp-rr", "pod-svc/other/tcp-rr"),
 					"--delta", "1%")},
 		},
