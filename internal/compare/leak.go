@@ -1,13 +1,11 @@
 package compare
 
 import (
-	"fmt"
 	"math"
 
 	"github.com/knotmeter/knotmeter/internal/metric"
 	"github.com/knotmeter/knotmeter/internal/result"
 	"github.com/knotmeter/knotmeter/internal/stats"
-	"github.com/knotmeter/knotmeter/internal/unit"
 )
 
 // A Leak counts how often forbidden traffic passed in all trials of a case on a target. The trials of a block share its
@@ -22,9 +20,8 @@ type Leak struct {
 	LeakedBlocks int `json:"leaked_blocks"`
 	// Lo and Hi are the ends of the 95 % interval of the probability that traffic passes in a block; if none passed, Hi
 	// is its one-sided upper bound at 95 %.
-	Lo       float64 `json:"lo"`
-	Hi       float64 `json:"hi"`
-	Sentence string  `json:"sentence"`
+	Lo float64 `json:"lo"`
+	Hi float64 `json:"hi"`
 }
 
 // leaks returns the leaks in valid runs, by case and target in the order of the plan.
@@ -57,18 +54,12 @@ func (l *Leak) add(r *result.Run) {
 	}
 }
 
-// withInterval adds the interval and the sentence: two-sided if traffic leaked, otherwise one-sided.
+// withInterval adds the interval: two-sided if traffic leaked, otherwise one-sided.
 func (l Leak) withInterval() Leak {
-	seen := unit.Plural(l.Trials, "trial") + " of " + unit.Plural(l.Blocks, "block")
 	if l.Leaked == 0 {
 		_, l.Hi = stats.Proportion(0, l.Blocks, 1-2*objectiveAlpha)
-		l.Sentence = fmt.Sprintf("%s on %s: none in %s: below %.3g %% of blocks, at 95 %%.", l.Case, l.Target, seen,
-			100*l.Hi)
-		return l
+	} else {
+		l.Lo, l.Hi = stats.Proportion(l.LeakedBlocks, l.Blocks, 1-objectiveAlpha)
 	}
-	l.Lo, l.Hi = stats.Proportion(l.LeakedBlocks, l.Blocks, 1-objectiveAlpha)
-	l.Sentence = fmt.Sprintf("%s on %s: traffic passed in %d of %s, in %d of the blocks: %.3g %% [%.3g, %.3g] of blocks, "+
-		"at 95 %%.", l.Case, l.Target, l.Leaked, seen, l.LeakedBlocks, 100*float64(l.LeakedBlocks)/float64(l.Blocks),
-		100*l.Lo, 100*l.Hi)
 	return l
 }

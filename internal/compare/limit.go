@@ -1,7 +1,6 @@
 package compare
 
 import (
-	"fmt"
 	"maps"
 	"slices"
 
@@ -29,7 +28,6 @@ type Limit struct {
 	BothWays bool   `json:"both_ways,omitempty"`
 	Median   Number `json:"median"`
 	Share    Number `json:"share"` // of the limit, or of twice the limit for both directions; 1 is all of it
-	Sentence string `json:"sentence"`
 }
 
 // limits returns the limits of measured resources that facts of targets and runs state, by target in the order of the
@@ -57,7 +55,6 @@ func (t *runTable) limits(facts map[string][]result.Fact) []Limit {
 		}
 		for _, resource := range audit.Resources() {
 			if l, known := nearest[resource]; known {
-				l.Sentence = l.sentence()
 				list = append(list, l)
 			}
 		}
@@ -97,26 +94,4 @@ func (t *runTable) limitsOf(rc result.Case, target string, facts []result.Fact) 
 		}
 	}
 	return list
-}
-
-// sentence describes the limit in words, with the units that are usual for storage.
-func (l Limit) sentence() string {
-	spoken := func(n Number) string {
-		return unit.Format(unit.ForDisplay(float64(n), l.Unit, l.Resource != audit.LinkRate))
-	}
-	text := fmt.Sprintf("%s, %s: %s in %s, %.0f %% of %s", l.Target, l.Resource, spoken(l.Median), l.Case, 100*l.Share,
-		spoken(l.Limit))
-	if l.BothWays {
-		text += " in each direction"
-	}
-	if l.Binding {
-		text += ", the smaller of the limits of volume and VM"
-	}
-	switch {
-	case l.Source != "" && l.Note != "":
-		text += fmt.Sprintf(" (%s; %s)", l.Source, l.Note)
-	case l.Source != "":
-		text += " (" + l.Source + ")"
-	}
-	return text + "."
 }

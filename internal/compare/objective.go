@@ -1,14 +1,12 @@
 package compare
 
 import (
-	"fmt"
 	"maps"
 	"slices"
 
 	"github.com/knotmeter/knotmeter/internal/metric"
 	"github.com/knotmeter/knotmeter/internal/result"
 	"github.com/knotmeter/knotmeter/internal/stats"
-	"github.com/knotmeter/knotmeter/internal/unit"
 )
 
 // Facts of runs about a published service level objective: its text and its source.
@@ -29,9 +27,8 @@ type Objective struct {
 	Above    int        `json:"above"`    // requests above the limit or without success
 	Outcome  Attainment `json:"outcome"`
 	// Words is the text of the objective, with its scope; Source is where it is published.
-	Words    string `json:"words"`
-	Source   string `json:"source"`
-	Sentence string `json:"sentence"`
+	Words  string `json:"words"`
+	Source string `json:"source"`
 
 	shares []float64 // of the requests above the limit, by block
 }
@@ -78,7 +75,8 @@ func (t *runTable) objectives() []Objective {
 				o.add(r)
 			}
 			if o.Blocks > 0 {
-				list = append(list, o.withOutcome())
+				o.Outcome = attainment(o.shares)
+				list = append(list, o)
 			}
 		}
 	}
@@ -137,13 +135,4 @@ func (o *Objective) add(r *result.Run) {
 
 func stopped(r *result.Run) bool {
 	return slices.ContainsFunc(r.Invalid, func(w result.Warning) bool { return w.Code == result.StoppedEarly })
-}
-
-func (o Objective) withOutcome() Objective {
-	o.Outcome = attainment(o.shares)
-	o.Sentence = fmt.Sprintf("%s on %s: %s: %d of %d requests took longer than %s or failed; %d of %s had more of them "+
-		"than the one in a hundred that a 99th percentile allows.",
-		o.Case, o.Target, o.Outcome, o.Above, o.Samples, unit.Format(o.Limit, unit.Second), o.Violated,
-		unit.Plural(o.Blocks, "block"))
-	return o
 }

@@ -12,7 +12,6 @@ import (
 
 	"github.com/knotmeter/knotmeter/internal/metric"
 	"github.com/knotmeter/knotmeter/internal/result"
-	"github.com/knotmeter/knotmeter/internal/stats"
 	"github.com/knotmeter/knotmeter/internal/unit"
 )
 
@@ -69,10 +68,9 @@ type Priced struct {
 	// Ratio is the target's price of a unit relative to the baseline's: the ratio of the prices per hour divided by 1 +
 	// the row's change, with the interval of that change. It may differ from TargetPrice / BaselinePrice, which use
 	// medians.
-	Ratio    Number   `json:"ratio"`
-	CI       Interval `json:"ci"`
-	Level    float64  `json:"level"` // confidence of the interval, as in the row
-	Sentence string   `json:"sentence"`
+	Ratio Number   `json:"ratio"`
+	CI    Interval `json:"ci"`
+	Level float64  `json:"level"` // confidence of the interval, as in the row
 }
 
 // perUnit returns the unit in which a metric is priced, and its size in base units; volumes have units of their own.
@@ -121,29 +119,8 @@ func (c *Comparison) addPrices(e result.Experiment, facts func(target string) []
 		if r.CI.Lo > -1 {
 			p.CI.Hi = prices / (1 + r.CI.Lo)
 		}
-		p.Sentence = p.sentence(a.amount)
 		c.Prices = append(c.Prices, p)
 	}
-}
-
-func (p Priced) sentence(amount func(string) string) string {
-	text := fmt.Sprintf("%s, %s: %s costs %s for each %s, %s times as much as %s (%s)", p.Case, p.Metric, p.Target,
-		amount(significant(p.TargetPrice)), p.Per, significant(p.Ratio), p.Baseline, amount(significant(p.BaselinePrice)))
-	if p.CI.Bounded() {
-		text += fmt.Sprintf("; the %s interval of the ratio is %s to %s", stats.Percent(p.Level),
-			significant(Number(p.CI.Lo)), significant(Number(p.CI.Hi)))
-	}
-	return text + "."
-}
-
-// significant formats a number with three significant digits, without a power of ten.
-func significant(n Number) string {
-	v := float64(n)
-	digits := 2
-	if v > 0 {
-		digits = max(0, 2-int(math.Floor(math.Log10(v))))
-	}
-	return strconv.FormatFloat(v, 'f', min(digits, 12), 64)
 }
 
 // SetPrices returns the facts of targets with the given prices, by target, in place of earlier ones. The facts passed

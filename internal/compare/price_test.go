@@ -2,6 +2,7 @@ package compare
 
 import (
 	"errors"
+	"fmt"
 	"math"
 	"strings"
 	"testing"
@@ -68,18 +69,12 @@ func TestPrices(t *testing.T) {
 		row        Row
 		want       []string
 	}{
-		{"half as much", "0.42 EUR/h", "0.42 EUR/h", stream,
-			[]string{"pod-pod/other/x, throughput: b costs 0.0840 EUR/h for each Gbit/s, 2.00 times as much as a (0.0420 " +
-				"EUR/h); the 95 % interval of the ratio is 1.25 to 2.50."}},
+		{"half as much", "0.42 EUR/h", "0.42 EUR/h", stream, []string{"0.084 and 0.042 EUR for Gbit/s, × 2 [1.25, 2.5]"}},
 		{"half as much for half the price", "0.42/h", "0.21/h", stream,
-			[]string{"pod-pod/other/x, throughput: b costs 0.0420/h for each Gbit/s, 1.00 times as much as a (0.0420/h); the " +
-				"95 % interval of the ratio is 0.625 to 1.25."}},
-		{"requests", "1/h", "3/h", rate, []string{"pod-pod/other/x, rate: b costs 0.150/h for each 1000 op/s, 3.00 times " +
-			"as much as a (0.0500/h)."}},
-		{"a volume's operations", "1/h", "3/h", stored(rate),
-			[]string{"storage/x, rate: b costs 0.150/h for each 1000 IOPS, 3.00 times as much as a (0.0500/h)."}},
-		{"a volume's bandwidth", "1/h", "1/h", stored(stream), []string{"storage/x, throughput: b costs 1.60/h for each " +
-			"GB/s, 2.00 times as much as a (0.800/h); the 95 % interval of the ratio is 1.25 to 2.50."}},
+			[]string{"0.042 and 0.042  for Gbit/s, × 1 [0.625, 1.25]"}},
+		{"requests", "1/h", "3/h", rate, []string{"0.15 and 0.05  for 1000 op/s, × 3 [0, +Inf]"}},
+		{"a volume's operations", "1/h", "3/h", stored(rate), []string{"0.15 and 0.05  for 1000 IOPS, × 3 [0, +Inf]"}},
+		{"a volume's bandwidth", "1/h", "1/h", stored(stream), []string{"1.6 and 0.8  for GB/s, × 2 [1.25, 2.5]"}},
 		{"the bandwidth of small blocks", "1/h", "1/h", beside, nil},
 		{"two currencies", "1EUR/h", "1USD/h", rate, nil},
 		{"one price", "1/h", "", rate, nil},
@@ -96,7 +91,8 @@ func TestPrices(t *testing.T) {
 		c.addPrices(e, facts(test.a, test.b))
 		var got []string
 		for _, p := range c.Prices {
-			got = append(got, p.Sentence)
+			got = append(got, fmt.Sprintf("%.3g and %.3g %s for %s, × %.3g [%.3g, %.3g]", p.TargetPrice, p.BaselinePrice,
+				p.Currency, p.Per, p.Ratio, p.CI.Lo, p.CI.Hi))
 		}
 		if diff := cmp.Diff(test.want, got); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", test.name, diff)

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/knotmeter/knotmeter/internal/audit"
+	"github.com/knotmeter/knotmeter/internal/doc/markdown"
 	"github.com/knotmeter/knotmeter/internal/prose"
 	"github.com/knotmeter/knotmeter/internal/result"
 	"github.com/knotmeter/knotmeter/internal/unit"
@@ -179,9 +180,9 @@ func AuditMarkdown(w io.Writer, sources []Audited) error {
 		if i > 0 {
 			b.WriteString("\n")
 		}
-		fmt.Fprintf(&b, "### %s\n\n%s\n", escapeMarkdown(a.Source), escapeMarkdown(a.summary()))
+		fmt.Fprintf(&b, "### %s\n\n%s\n", markdown.Escape(a.Source), markdown.Escape(a.summary()))
 		if words := a.unreadText(); words != "" {
-			b.WriteString("\n" + escapeMarkdown(words) + "\n")
+			b.WriteString("\n" + markdown.Escape(words) + "\n")
 		}
 		if len(a.Findings("")) > 0 {
 			b.WriteString("\n| severity | rule | about | saw | why it matters |\n|---|---|---|---|---|\n")
@@ -189,7 +190,7 @@ func AuditMarkdown(w io.Writer, sources []Audited) error {
 		for _, severity := range audit.Severities {
 			for _, f := range a.Findings(severity) {
 				b.WriteString(tableRow([]string{
-					string(severity), f.Rule, escapeMarkdown(a.subject(f)), escapeMarkdown(f.Saw), escapeMarkdown(f.Why),
+					string(severity), f.Rule, markdown.Escape(a.subject(f)), markdown.Escape(f.Saw), markdown.Escape(f.Why),
 				}))
 			}
 		}

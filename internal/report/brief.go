@@ -29,7 +29,7 @@ const minNameWidth = 16
 func (t *textReport) brief(in Input) {
 	c := in.Comparison
 	t.Paragraph("", "", c.Headline+".")
-	t.faint(c.Summary)
+	t.Faint(c.Summary)
 	if !c.Paired {
 		t.Paragraph("", "", unpairedText)
 	}
@@ -52,16 +52,15 @@ func (t *textReport) brief(in Input) {
 			t.Paragraph("", "  ", s.Sentence)
 		}
 	}
-	for _, sentence := range leakSentences(c) {
-		t.Paragraph("", "  ", sentence)
-	}
 	if text := blocksNeededText(h); text != "" {
-		t.faint(text)
+		t.Faint(text)
 	}
 	if text := causesSentence(in); text != "" {
-		t.faint(text)
+		t.Faint(text)
 	}
-	t.part("PRICE: ", pricesText, priceSentences(c))
+	for _, b := range sections(in) {
+		t.Block(b)
+	}
 	standing := 0
 	for _, w := range c.Warnings {
 		if w.Standing() {
@@ -77,24 +76,9 @@ func (t *textReport) brief(in Input) {
 		t.Paragraph("", "  ", worst)
 	}
 	if more := omittedText(in, all, h, hidden, standing); more != "" {
-		t.faint(more)
+		t.Faint(more)
 	}
-	t.faint(scopeLine(in))
-}
-
-// faint writes a paragraph in a faint style, for what matters less than the answer.
-func (t *textReport) faint(text string) {
-	for _, line := range prose.Wrap(prose.Plain(text), t.proseWidth()) {
-		t.Line(t.style("2", line))
-	}
-}
-
-// style puts escape sequences around text if colours are wanted; code is an SGR parameter list.
-func (t *textReport) style(code, text string) string {
-	if !t.options.Colour || text == "" {
-		return text
-	}
-	return "\x1b[" + code + "m" + text + "\x1b[0m"
+	t.Faint(scopeLine(in))
 }
 
 // matrix writes the table of results in one of four layouts: a line for each target if they are ranked; a column for
@@ -109,16 +93,16 @@ func (t *textReport) matrix(in Input, h answer) {
 		t.ranking(c, h)
 		return
 	}
-	if name := t.width() - h.gridWidth(false); len(h.Columns) > 2 && name >= minNameWidth &&
+	if name := t.Columns() - h.gridWidth(false); len(h.Columns) > 2 && name >= minNameWidth &&
 		len(h.Rows)*(len(h.Columns)+1) > answerLines {
 		t.grid(c, h, name)
 		return
 	}
 	const values = 2*(briefValue+1) + briefChange + 1 + briefInterval + 1 + briefWord
-	if name := t.width() - values; h.twoShortColumns() && name >= minNameWidth {
+	if name := t.Columns() - values; h.twoShortColumns() && name >= minNameWidth {
 		t.sideBySide(h, min(name, 36))
 	} else {
-		t.byTarget(h, min(t.width()-values+briefValue+1, 36))
+		t.byTarget(h, min(t.Columns()-values+briefValue+1, 36))
 	}
 	t.Line("")
 }
@@ -135,8 +119,8 @@ func (t *textReport) sideBySide(h answer, name int) {
 	for _, c := range h.Columns {
 		heads = append(heads, prose.Right(prose.Plain(c.Short), briefValue))
 	}
-	t.Line(t.style("1", strings.Repeat(" ", name)+strings.Join(heads, " ")) +
-		t.style("2", " "+prose.Right("change", briefChange)+" "+prose.Left("interval, %", briefInterval)))
+	t.Line(t.Style("1", strings.Repeat(" ", name)+strings.Join(heads, " ")) +
+		t.Style("2", " "+prose.Right("change", briefChange)+" "+prose.Left("interval, %", briefInterval)))
 	t.byCase(h, name, func(cells []answerCell) string {
 		return prose.Right(shortText(cells[0]), briefValue) + " " + t.cell(cells[1])
 	})
@@ -175,7 +159,7 @@ func (t *textReport) byTarget(h answer, name int) {
 				t.Paragraph("  ", "  ", h.Columns[i].Short)
 				label = ""
 			}
-			t.Line(prose.Left(label, name) + t.cell(cell) + t.style("2", baselineNote(h.Columns[i], cell)))
+			t.Line(prose.Left(label, name) + t.cell(cell) + t.Style("2", baselineNote(h.Columns[i], cell)))
 			t.why(cell.Why)
 		}
 	}
@@ -196,8 +180,8 @@ func (t *textReport) cell(c answerCell) string {
 		return text
 	}
 	code := verdictCodes[c.Mark]
-	return text + " " + t.style(code, prose.Right(c.Change, briefChange)) + " " +
-		t.style("2", prose.Left(shortRange(c), briefInterval)) + " " + t.style(code, verdictSign(c.Mark)+" "+c.Word)
+	return text + " " + t.Style(code, prose.Right(c.Change, briefChange)) + " " +
+		t.Style("2", prose.Left(shortRange(c), briefInterval)) + " " + t.Style(code, verdictSign(c.Mark)+" "+c.Word)
 }
 
 // shortRange returns an interval that fits its column; empty if it does not.

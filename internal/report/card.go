@@ -42,7 +42,7 @@ func card(in Input) string {
 	s := chart.NewSheet(cardWidth, prose.Plain(in.Comparison.Headline))
 	s.Box("accent", 0, 0, cardWidth, 10)
 	s.Text("KNOTMETER", chart.Edge, 50, chart.Start, cardBrand, s.Inner())
-	headline := typeset(prose.Plain(in.Comparison.Headline))
+	headline := prose.Typeset(prose.Plain(in.Comparison.Headline))
 	s.Y = s.Lines(headline, chart.Edge, 60, chart.Start, headlineFont(headline, s.Inner()), s.Inner(), 4) + 14
 	columns := h.Columns[:min(len(h.Columns), maxCardColumns)]
 	width := (s.Inner() - cardCases) / float64(max(len(columns), 1))
@@ -59,7 +59,7 @@ func card(in Input) string {
 		}
 		rows++
 		s.Rule(chart.Edge, s.Y, s.Inner())
-		y := s.Lines(typeset(prose.Plain(r.Subject)), chart.Edge, s.Y+10, chart.Start, cardCase, cardCases-20, 2)
+		y := s.Lines(prose.Typeset(prose.Plain(r.Subject)), chart.Edge, s.Y+10, chart.Start, cardCase, cardCases-20, 2)
 		if y-s.Y < 60 { // a subject of one line
 			s.Lines(prose.Plain(r.Quantity), chart.Edge, y, chart.Start, cardSmall, cardCases-20, 1)
 		}
@@ -90,7 +90,7 @@ func drawCardCell(s *chart.Sheet, c answerCell, x, width float64) {
 	}
 	s.Text(typesetUnbroken(prose.Plain(c.Value())), x, s.Y+37, chart.Start, font, width)
 	if c.Mark == "" {
-		s.Text(typeset(prose.Plain(c.Range)), x, s.Y+66, chart.Start, cardSmall, width)
+		s.Text(prose.Typeset(prose.Plain(c.Range)), x, s.Y+66, chart.Start, cardSmall, width)
 		return
 	}
 	s.Mark(c.Mark, x+7, s.Y+59, 20)
@@ -118,7 +118,7 @@ func cardNote(in Input, rows, columns int) string {
 	if len(in.Comparison.Comparisons)+len(in.Comparison.Medians) == 0 {
 		list = append(list, nothingToCompareText)
 	}
-	return typeset(prose.Plain(strings.Join(list, " · ")))
+	return prose.Typeset(prose.Plain(strings.Join(list, " · ")))
 }
 
 // mediansAnswer returns the matrix of the medians, for an experiment that compares nothing.

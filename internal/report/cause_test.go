@@ -72,7 +72,7 @@ func TestCausesEverywhere(t *testing.T) {
 			}
 		}
 	}
-	if brief := text(t, in, TextOptions{}); !strings.Contains(brief, "Why: vxlan has more CPU time on the path.") {
+	if brief := textOf(t, in, TextOptions{}); !strings.Contains(brief, "Why: vxlan has more CPU time on the path.") {
 		t.Error(brief)
 	}
 }

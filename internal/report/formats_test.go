@@ -372,7 +372,7 @@ func TestTwoDirectories(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	table := text(t, in, TextOptions{Verbose: true})
+	table := textOf(t, in, TextOptions{Verbose: true})
 	for _, want := range []string{"lab:native (2026-11-28-b)", "lab:vxlan (" + a.Experiment.ID + ")", "Unpaired"} {
 		if !strings.Contains(table, want) {
 			t.Errorf("the table lacks %q:\n%s", want, table)

@@ -26,7 +26,7 @@ func (h answer) gridWidth(intervals bool) int {
 // grid writes a line for each case, below its subject, and a column for each target, with intervals if they fit.
 func (t *textReport) grid(c compare.Comparison, h answer, name int) {
 	intervals := false
-	if wide := t.width() - h.gridWidth(true); wide >= minNameWidth {
+	if wide := t.Columns() - h.gridWidth(true); wide >= minNameWidth {
 		name, intervals = wide, true
 	}
 	name = min(name, 36)
@@ -36,7 +36,7 @@ func (t *textReport) grid(c compare.Comparison, h answer, name int) {
 		short := prose.Right(prose.Cut(prose.Plain(column.Short), width-gridGap), briefValue)
 		head += strings.Repeat(" ", gridGap) + prose.Left(short, width-gridGap)
 	}
-	t.Line(t.style("1", strings.TrimRight(head, " ")))
+	t.Line(t.Style("1", strings.TrimRight(head, " ")))
 	t.byCase(h, name, func(cells []answerCell) string {
 		line := prose.Right(shortText(cells[0]), briefValue)
 		for _, cell := range cells[1:] {
@@ -45,7 +45,7 @@ func (t *textReport) grid(c compare.Comparison, h answer, name int) {
 		return strings.TrimRight(line, " ")
 	})
 	t.Line("")
-	t.faint(signs(c, h) + ".")
+	t.Faint(signs(c, h) + ".")
 }
 
 // gridCell returns a value with the sign of its verdict, its change and, if wanted, its interval.
@@ -54,9 +54,9 @@ func (t *textReport) gridCell(c answerCell, interval bool) string {
 	if c.Word == "" {
 		return text + strings.Repeat(" ", len(" ~ ")+briefChange)
 	}
-	text += " " + t.style(code, verdictSign(c.Mark)+" "+prose.Left(c.Change, briefChange))
+	text += " " + t.Style(code, verdictSign(c.Mark)+" "+prose.Left(c.Change, briefChange))
 	if interval {
-		text += " " + t.style("2", prose.Left(shortRange(c), briefInterval))
+		text += " " + t.Style("2", prose.Left(shortRange(c), briefInterval))
 	}
 	return text
 }

@@ -9,11 +9,11 @@ import (
 	"fmt"
 	"html/template"
 	"io"
-	"regexp"
 	"slices"
-	"strings"
 
 	"github.com/knotmeter/knotmeter/internal/compare"
+	"github.com/knotmeter/knotmeter/internal/doc/html"
+	"github.com/knotmeter/knotmeter/internal/prose"
 	"github.com/knotmeter/knotmeter/internal/report/chart"
 )
 
@@ -43,8 +43,8 @@ var (
 func writeHTML(w io.Writer, in Input) error {
 	functions := template.FuncMap{
 		"percent": func(fraction float64) float64 { return fraction * 100 },
-		"typeset": typeset, "typesetUnbroken": typesetUnbroken, "share": shareText,
-		"breakable": breakable, "word": verdictWord, "why": whyUndecided, "class": class, "gateClass": gateClass,
+		"typeset": prose.Typeset, "section": html.Block, "typesetUnbroken": typesetUnbroken, "share": shareText,
+		"breakable": html.Breakable, "word": verdictWord, "why": whyUndecided, "class": class, "gateClass": gateClass,
 		"change":   func(r compare.Row) string { return change(r.Change) },
 		"interval": func(r compare.Row) string { return interval(r.CI) },
 	}
@@ -64,33 +64,8 @@ func writeHTML(w io.Writer, in Input) error {
 	return write(w, b.String())
 }
 
-// typeset keeps a percent sign on the line of its number, and gives negative numbers a real minus sign.
-func typeset(s string) string {
-	return strings.ReplaceAll(minusSign.ReplaceAllString(s, "${1}−$2"), " %", "\u00a0%")
-}
-
 // typesetUnbroken is typeset for a number and its unit, which stay on one line.
-func typesetUnbroken(s string) string { return unbroken(typeset(s)) }
-
-// minusSign matches a hyphen before a number, unless it is part of a range.
-var minusSign = regexp.MustCompile(`(^|[\s(\[])-([0-9∞])`)
-
-// separators are the characters after which a long name may be broken.
-const separators = ":+/_-"
-
-// breakable escapes a name for HTML and allows line breaks after separators.
-func breakable(name string) template.HTML {
-	var b strings.Builder
-	for {
-		i := strings.IndexAny(name, separators)
-		if i < 0 || i == len(name)-1 {
-			b.WriteString(template.HTMLEscapeString(name))
-			return template.HTML(b.String())
-		}
-		b.WriteString(template.HTMLEscapeString(name[:i+1]) + "<wbr>")
-		name = name[i+1:]
-	}
-}
+func typesetUnbroken(s string) string { return unbroken(prose.Typeset(s)) }
 
 // addStyleAndScripts adds our styles and scripts, and uPlot if there are series. The page's policy names scripts by
 // hash, and allows data: images, which the copying of figures needs.

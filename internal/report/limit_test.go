@@ -24,7 +24,7 @@ func limitsStated(t *testing.T) Input {
 	volume := compare.Limit{Target: reporttest.VXLAN, Resource: audit.VolumeBandwidth, Unit: unit.BitPerSecond,
 		Limit: 8 * 60 << 20, Source: "Microsoft, azure-docs, includes/disk-storage-standard-ssd-sizes.md of 2019-03-28",
 		Note: "smaller disks go above it for a while on credit", Binding: true, Case: "storage/randread-1m-qd128",
-		Metric: "throughput", Median: 8 * 145 << 20, Share: 145. / 60, Sentence: "The volume in a sentence."}
+		Metric: "throughput", Median: 8 * 145 << 20, Share: 145. / 60}
 	c.Limits = append(c.Limits, volume)
 	of := reporttest.Case("storage", "randread-1m-qd128")
 	of.Load.Volume = true
@@ -34,7 +34,7 @@ func limitsStated(t *testing.T) Input {
 }
 
 func TestLimitsGolden(t *testing.T) {
-	checkPart(t, limitsStated(t), "limits", "STATED LIMITS: ", "### Stated limits")
+	checkSection(t, limitsStated(t), limits)
 }
 
 // TestLimitsOnThePage checks that the page has a row for each limit, in the usual units, and no such section without
@@ -45,14 +45,16 @@ func TestLimitsOnThePage(t *testing.T) {
 	if rows := sectionRows(root, "limits"); rows != 2 {
 		t.Errorf("%d rows for %d limits", rows, len(in.Comparison.Limits))
 	}
-	for _, want := range []string{"60.0 MiB/s", "145 MiB/s", "242 %", "the smaller of volume and VM", "told by --fact"} {
+	for _, want := range []string{
+		"60.0 MiB/s", "145 MiB/s", "242\u00a0%", "the smaller of volume and VM", "told by --fact",
+	} {
 		if !strings.Contains(page, want) {
 			t.Errorf("no %q", want)
 		}
 	}
 	without := network(t)
 	if page, _ := rendered(t, without); strings.Contains(page, `id="limits"`) ||
-		strings.Contains(text(t, without, TextOptions{Verbose: true}), "STATED LIMITS") ||
+		strings.Contains(textOf(t, without, TextOptions{Verbose: true}), "STATED LIMITS") ||
 		strings.Contains(written(t, formatNamed(t, "json"), without), `"limits"`) {
 		t.Error("limits are shown that nothing states")
 	}

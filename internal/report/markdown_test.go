@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/knotmeter/knotmeter/internal/compare"
+	"github.com/knotmeter/knotmeter/internal/doc/markdown"
 	"github.com/knotmeter/knotmeter/internal/result"
 )
 
@@ -35,8 +36,8 @@ func TestMarkdownFitsIntoAComment(t *testing.T) {
 	for _, scope := range []string{"A scope in one sentence.", strings.Repeat(long, 20)} {
 		in.Comparison.Scope = scope
 		text := written(t, formatNamed(t, "markdown"), in)
-		if len(text) > maxMarkdownBytes {
-			t.Errorf("%d bytes, at most %d fit", len(text), maxMarkdownBytes)
+		if len(text) > markdown.MaxBytes {
+			t.Errorf("%d bytes, at most %d fit", len(text), markdown.MaxBytes)
 		}
 		if a, b := strings.Count(text, "<details>"), strings.Count(text, "</details>"); a != b {
 			t.Errorf("%d folded parts begin, %d end", a, b)

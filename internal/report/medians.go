@@ -100,7 +100,7 @@ func (t *textReport) medians(in Input) (hidden int) {
 // median writes a median, with long names on lines of their own.
 func (t *textReport) median(l medianRow, value string) {
 	name, metricName := prose.Plain(l.Case), prose.Plain(l.Metric)
-	caseColumn := t.proseWidth() - 2 - metricColumn - valueColumn - medianIntervalColumn - 3
+	caseColumn := t.Width - 2 - metricColumn - valueColumn - medianIntervalColumn - 3
 	if prose.Width(name) > caseColumn {
 		t.Paragraph("  ", "  ", name)
 		name = ""
@@ -117,7 +117,7 @@ func (t *textReport) median(l medianRow, value string) {
 }
 
 // medians writes a table of the medians of an experiment that compares nothing.
-func (m *markdown) medians(in Input) {
+func (m *comment) medians(in Input) {
 	list, rest := splitMedians(in)
 	var rows [][]string
 	for _, x := range list {

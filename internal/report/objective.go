@@ -2,86 +2,46 @@ package report
 
 import (
 	"fmt"
-	"strconv"
+	"strings"
 
 	"github.com/knotmeter/knotmeter/internal/compare"
+	"github.com/knotmeter/knotmeter/internal/doc"
 	"github.com/knotmeter/knotmeter/internal/unit"
 )
 
-// objectivesText introduces the objectives.
-const objectivesText = "Kubernetes' own service level objectives (SIG Scalability) beside the latencies here, as a " +
-	"floor: they are meant for clusters of thousands of nodes, and every healthy small one keeps them. They are about " +
-	"the server's own time over a day; these latencies are a client's, of these runs. No verdict is about them."
-
-// An objective is a row of the table of objectives.
-type objective struct{ Case, Target, Limit, Above, Violated, Outcome string }
-
-// objectives returns the rows of the table.
-func objectives(c compare.Comparison) []objective {
-	var list []objective
-	for _, o := range c.Objectives {
-		list = append(list, objective{
-			o.Case, o.Target, "p99 ≤ " + unit.Format(o.Limit, unit.Second),
-			strconv.Itoa(o.Above) + " of " + strconv.Itoa(o.Samples),
-			strconv.Itoa(o.Violated) + " of " + strconv.Itoa(o.Blocks), string(o.Outcome),
-		})
-	}
-	return list
-}
-
-// official returns the official wording of the objectives, each once, with its source.
-func official(c compare.Comparison) []string {
-	var list []string
-	for _, o := range c.Objectives {
-		if o.Words != "" {
-			list = append(list, fmt.Sprintf("%s (%s)", o.Words, o.Source))
-		}
-	}
-	return distinct(list)
-}
-
-// objectives writes the table.
-func (m *markdown) objectives(c compare.Comparison) {
-	var rows [][]string
-	for _, o := range objectives(c) {
-		rows = append(rows, []string{o.Case, o.Target, o.Limit, o.Above, o.Violated, o.Outcome})
-	}
-	m.rows("Objectives", objectivesText, "| case | target | objective | requests above | blocks above | |\n"+
-		"|--|--|--:|--:|--:|--|\n", rows)
-	m.list("Official wording", official(c))
-}
-
-// objectiveLines returns the numbers of objectives by outcome, the sentences of those that are not met, a line about
-// those with too few blocks, and the official wording.
-func objectiveLines(c compare.Comparison) []string {
-	if len(c.Objectives) == 0 {
-		return nil
-	}
-	counts, few := map[compare.Attainment]int{}, []string{}
-	for _, o := range c.Objectives {
+// objectives returns Kubernetes' service level objectives with the measurements of them.
+func objectives(in Input) doc.Block {
+	table := doc.Table{Columns: []doc.Column{{Head: "objective"}, {Head: "requests above"}, {Head: "blocks above"},
+		{Head: "so it is", Words: true}}}
+	counts, few := map[compare.Attainment]int{}, false
+	var official []string
+	for _, o := range in.Comparison.Objectives {
 		counts[o.Outcome]++
-		if o.Outcome == compare.TooFew {
-			name := o.Case
-			if len(c.Targets) != 1 {
-				name += " on " + o.Target
-			}
-			few = append(few, fmt.Sprintf("%s (%d of %d requests in %s above %s)",
-				name, o.Above, o.Samples, unit.Plural(o.Blocks, "block"), unit.Format(o.Limit, unit.Second)))
+		few = few || o.Outcome == compare.TooFew
+		table.Rows = append(table.Rows, doc.Row{Group: o.Case, Head: o.Target, Cells: []doc.Cell{
+			{Text: "p99 ≤ " + unit.Format(o.Limit, unit.Second)}, {Text: fmt.Sprintf("%d of %d", o.Above, o.Samples)},
+			{Text: fmt.Sprintf("%d of %d", o.Violated, o.Blocks)}, {Text: string(o.Outcome)},
+		}})
+		if o.Words != "" {
+			official = append(official, fmt.Sprintf("%s (%s)", o.Words, o.Source))
 		}
 	}
-	lines := []string{fmt.Sprintf("%d met, %d not met, %d with too few blocks.",
-		counts[compare.Met], counts[compare.NotMet], counts[compare.TooFew])}
-	for _, o := range c.Objectives {
-		if o.Outcome == compare.NotMet {
-			lines = append(lines, o.Sentence)
-		}
+	b := doc.Block{ID: "objectives", Title: "Objectives", Level: doc.Detail, Count: counted(table.Rows, "objective"),
+		About: "Kubernetes' service level objectives (SIG Scalability) next to the latencies measured here. The objectives " +
+			"are for clusters of thousands of nodes, and every healthy small cluster meets them. They limit the server's " +
+			"own time over a day; these latencies are what a client saw in these runs. Objectives have no verdict.",
+		Parts: parts(table)}
+	if len(b.Parts) == 0 {
+		return b
 	}
-	if len(few) > 0 {
-		lines = append(lines, fmt.Sprintf("Too few blocks; to meet one takes %d without a request above its limit: %s.",
-			compare.BlocksToMeet(), listPlaces(few)))
+	summary := fmt.Sprintf("%d met, %d not met, %d with too few blocks.", counts[compare.Met], counts[compare.NotMet],
+		counts[compare.TooFew])
+	if few {
+		summary += fmt.Sprintf(" To meet one takes %d blocks without a request above its limit.", compare.BlocksToMeet())
 	}
-	for _, text := range official(c) {
-		lines = append(lines, "official: "+text)
+	b.Parts = append([]doc.Element{doc.Paragraph{Text: summary}}, b.Parts...)
+	if list := distinct(official); len(list) > 0 {
+		b.Parts = append(b.Parts, doc.Paragraph{Text: "Official wording: " + strings.Join(list, "; ") + ".", Tone: doc.Faint})
 	}
-	return lines
+	return b
 }

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/knotmeter/knotmeter/internal/compare"
+	"github.com/knotmeter/knotmeter/internal/doc"
 	"github.com/knotmeter/knotmeter/internal/metric"
 	"github.com/knotmeter/knotmeter/internal/prose"
 	"github.com/knotmeter/knotmeter/internal/report/chart"
@@ -57,12 +58,8 @@ type page struct {
 	Cases            folded[caseRuns]
 	Latency          folded[latencySection]
 	Cost             *matrix
-	Limits           capped[limit]
-	Prices           capped[price]
-	Leaks            capped[string]
+	Sections         []doc.Block
 	Subjects         capped[string]
-	Objectives       capped[objective]
-	Official         []string // official wording of objectives
 	Order            *order
 	Timing           timing
 	Series           folded[seriesSection]
@@ -173,9 +170,7 @@ func newPage(in Input) *page {
 	p.Cases = b.cases()
 	p.Latency = b.latencies()
 	p.Cost = costs(c, all)
-	p.Limits, p.Prices = firstRows(limits(c)), firstRows(prices(c))
-	p.Objectives, p.Official = firstRows(objectives(c)), official(c)
-	p.Leaks = firstRows(leakSentences(c))
+	p.Sections = sections(in)
 	p.Subjects = firstRows(subjectSentences(c))
 	p.Order = b.order()
 	p.Series = b.series()

@@ -5,6 +5,9 @@ import (
 	"testing"
 
 	"github.com/knotmeter/knotmeter/internal/compare"
+	"github.com/knotmeter/knotmeter/internal/doc"
+	"github.com/knotmeter/knotmeter/internal/doc/markdown"
+	"github.com/knotmeter/knotmeter/internal/doc/text"
 	"github.com/knotmeter/knotmeter/internal/golden"
 	"github.com/knotmeter/knotmeter/internal/prose"
 	"github.com/knotmeter/knotmeter/internal/report/reporttest"
@@ -26,27 +29,26 @@ func priced(t *testing.T) Input {
 	return in
 }
 
-// section returns a part of a text: a heading, its first paragraph and its table.
-func section(text, heading string) string {
-	_, rest, found := strings.Cut(text, heading)
-	if !found {
-		return ""
-	}
-	parts := strings.SplitN(rest, "\n\n", 4)
-	return heading + strings.Join(parts[:min(3, len(parts))], "\n\n") + "\n"
-}
-
-// checkPart compares a part of the terminal text and of the Markdown, each found by its heading, with golden files.
-func checkPart(t *testing.T, in Input, file, terminal, markdown string) {
+// checkSection compares a section in text and in Markdown with golden files, and checks that the reports have it.
+func checkSection(t *testing.T, in Input, section func(Input) doc.Block) {
 	t.Helper()
-	plain := text(t, in, TextOptions{Verbose: true})
+	b := section(in.inStorageUnits())
+	terminal, comment := text.NewTerminal(0), markdown.Comment{}
+	terminal.Level = doc.Detail
+	terminal.Block(b)
+	comment.Block(b)
+	for name, got := range map[string]string{"txt": terminal.String(), "md": comment.String()} {
+		golden.Check(t, "testdata/"+b.ID+"."+name, got)
+	}
+	plain := textOf(t, in, TextOptions{Verbose: true})
 	checkLines(t, plain, prose.Columns)
-	parts := strings.SplitN(section(plain, terminal), "\n\n", 3)
-	golden.Check(t, "testdata/"+file+".txt", strings.Join(parts[:2], "\n\n")+"\n")
-	golden.Check(t, "testdata/"+file+".md", section(written(t, formatNamed(t, "markdown"), in), markdown))
+	if !strings.Contains(plain, terminal.String()) ||
+		!strings.Contains(written(t, formatNamed(t, "markdown"), in), strings.TrimSpace(comment.String())) {
+		t.Errorf("%s is not in each report", b.Title)
+	}
 }
 
-func TestPricesGolden(t *testing.T) { checkPart(t, priced(t), "price", "PRICE: ", "### Price") }
+func TestPricesGolden(t *testing.T) { checkSection(t, priced(t), prices) }
 
 // TestPricesOnThePage checks that the page has a row for each price, that the prices are among the facts, and that a
 // page without prices mentions none.
@@ -61,7 +63,7 @@ func TestPricesOnThePage(t *testing.T) {
 	}
 	without := network(t)
 	if page, _ := rendered(t, without); strings.Contains(page, `id="price"`) ||
-		strings.Contains(text(t, without, TextOptions{}), "PRICE") ||
+		strings.Contains(textOf(t, without, TextOptions{}), "PRICE") ||
 		strings.Contains(written(t, formatNamed(t, "json"), without), `"prices"`) ||
 		strings.Contains(written(t, formatNamed(t, "markdown"), without), "### Price") {
 		t.Error("prices are shown that nobody gave")

@@ -229,7 +229,7 @@ func (t *textReport) ranking(c compare.Comparison, h answer) {
 	for _, l := range letters {
 		width = max(width, 2+rankedValueWidth+prose.Width(l))
 	}
-	each := max((t.width()-name)/width, 1)
+	each := max((t.Columns()-name)/width, 1)
 	for rest := h.Rows; len(rest) > 0; rest = rest[min(each, len(rest)):] {
 		t.rankingTable(h.Columns, rest[:min(each, len(rest))], letters, name, width)
 	}
@@ -237,7 +237,7 @@ func (t *textReport) ranking(c compare.Comparison, h answer) {
 	if len(letters) > 0 {
 		key += "; targets that share a letter cannot be told apart"
 	}
-	t.faint(key + ".")
+	t.Faint(key + ".")
 }
 
 // rankingTable writes one table of the ranking; name and width are the columns of a name and of a case with its gap.
@@ -259,7 +259,7 @@ func (t *textReport) rankingTable(columns []answerColumn, rows []answerRow, lett
 			}
 			line += "  " + prose.Left(text, width-2)
 		}
-		t.Line(t.style("1", strings.TrimRight(line, " ")))
+		t.Line(t.Style("1", strings.TrimRight(line, " ")))
 	}
 	names := shortNames(columns, name)
 	for i, column := range columns {
@@ -268,7 +268,7 @@ func (t *textReport) rankingTable(columns []answerColumn, rows []answerRow, lett
 			cell := row.Cells[i]
 			mark := " "
 			if cell.Word != "" {
-				mark = t.style(verdictCodes[cell.Mark], verdictSign(cell.Mark))
+				mark = t.Style(verdictCodes[cell.Mark], verdictSign(cell.Mark))
 			}
 			letter := letters[[3]string{row.Case, row.Metric, column.Name}]
 			line += "  " + prose.Right(shortText(cell), briefValue) + " " + mark + prose.Left(letter, width-2-rankedValueWidth)

@@ -119,7 +119,7 @@ func TestRankingOfExperiments(t *testing.T) {
 			t.Errorf("%s does not name the target of the sixth experiment", f.Name)
 		}
 	}
-	table := text(t, in, TextOptions{})
+	table := textOf(t, in, TextOptions{})
 	for _, want := range []string{"slower than", "▼d", "not paired"} {
 		if !strings.Contains(table, want) {
 			t.Errorf("the table lacks %q:\n%s", want, table)
@@ -143,7 +143,7 @@ func TestRankingNamesTellTargetsApart(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	table := text(t, in, TextOptions{})
+	table := textOf(t, in, TextOptions{})
 	for _, want := range []string{"\nnative (upgr…-cluster-1) ", "\nvxlan+wiregu…-cluster-3) "} {
 		if strings.Count(table, want) < 1 {
 			t.Errorf("no line begins with %q:\n%s", want, table)

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/knotmeter/knotmeter/internal/compare"
+	"github.com/knotmeter/knotmeter/internal/doc/markdown"
 	"github.com/knotmeter/knotmeter/internal/prose"
 	"github.com/knotmeter/knotmeter/internal/reference"
 	"github.com/knotmeter/knotmeter/internal/unit"
@@ -286,22 +287,22 @@ func (t *textReport) figures(title string, list []pair) {
 }
 
 // published writes tables for each publication.
-func (m *markdown) published(in Input) {
+func (m *comment) published(in Input) {
 	list := publications(in)
 	if len(list) == 0 {
 		return
 	}
 	m.line("### Published elsewhere")
-	m.line("%s", escapeMarkdown(publishedText))
+	m.line("%s", markdown.Escape(publishedText))
 	for _, p := range list {
-		m.line("[%s](%s) (%s)", escapeMarkdown(p.Title), p.URL, escapeMarkdown(p.Name))
+		m.line("[%s](%s) (%s)", markdown.Escape(p.Title), p.URL, markdown.Escape(p.Name))
 		var lines []string
 		for _, f := range p.Facts() {
 			lines = append(lines, f.Name+": "+f.Value)
 		}
-		m.items(append(lines, p.Notes...))
+		m.List(append(lines, p.Notes...))
 		if p.Nothing() != "" {
-			m.line("%s", escapeMarkdown(p.Nothing()))
+			m.line("%s", markdown.Escape(p.Nothing()))
 			continue
 		}
 		m.pairedFigures(p)
@@ -310,7 +311,7 @@ func (m *markdown) published(in Input) {
 }
 
 // pairedFigures writes a table of the matched targets.
-func (m *markdown) pairedFigures(p publication) {
+func (m *comment) pairedFigures(p publication) {
 	var rows [][]string
 	for _, b := range p.Rows {
 		for _, x := range b.Pairs {
@@ -323,7 +324,7 @@ func (m *markdown) pairedFigures(p publication) {
 }
 
 // unpairedFigures writes a table of the figures without a match.
-func (m *markdown) unpairedFigures(p publication) {
+func (m *comment) unpairedFigures(p publication) {
 	var rows [][]string
 	for _, b := range p.Rows {
 		here, there := b.Values(b.UnpairedHere()), b.Values(b.UnpairedPublished())

@@ -34,7 +34,7 @@ func svgFiles(in Input) ([]File, error) {
 	}
 	for _, t := range d.page.Trends.Rows {
 		s := d.begin(t.Case, t.Metric+", by number of "+t.Option)
-		s.Paragraph(typeset(prose.Plain(t.Sentence)), bodyFont)
+		s.Paragraph(prose.Typeset(prose.Plain(t.Sentence)), bodyFont)
 		d.figure(s, figure{Axis: t.Axis, Plot: t.Plot})
 		d.end(t.File, s)
 	}
@@ -147,8 +147,8 @@ func (d *drawer) begin(title, about string) *chart.Sheet {
 
 // head writes the heading of a sheet.
 func (d *drawer) head(s *chart.Sheet, title, about string) {
-	s.Paragraph(typeset(prose.Plain(title)), titleFont)
-	s.Paragraph(typeset(prose.Plain(about)), smallFont)
+	s.Paragraph(prose.Typeset(prose.Plain(title)), titleFont)
+	s.Paragraph(prose.Typeset(prose.Plain(about)), smallFont)
 	s.Y += 10
 }
 
@@ -156,7 +156,7 @@ func (d *drawer) head(s *chart.Sheet, title, about string) {
 func (d *drawer) end(name string, s *chart.Sheet, notes ...string) {
 	s.Y += 8
 	for _, text := range append(notes, "Knotmeter"+d.experiment()) {
-		s.Paragraph(typeset(prose.Plain(text)), smallFont)
+		s.Paragraph(prose.Typeset(prose.Plain(text)), smallFont)
 	}
 	d.files = append(d.files, File{name + ".svg", s.File(0)})
 }
@@ -179,7 +179,7 @@ func (d *drawer) figure(s *chart.Sheet, f figure) {
 		column := width / float64(len(f.Columns))
 		middle := x + (float64(i)+0.5)*column
 		y := s.Lines(prose.Plain(c.Name), middle, below, chart.Middle, strongFont, column-10, 4)
-		y = s.Lines(typeset(prose.Plain(c.Note)), middle, y, chart.Middle, smallFont, column-10, 4)
+		y = s.Lines(prose.Typeset(prose.Plain(c.Note)), middle, y, chart.Middle, smallFont, column-10, 4)
 		s.Y = max(s.Y, y)
 	}
 }
@@ -204,7 +204,7 @@ func (d *drawer) answer(h answer) {
 		s.Rule(chart.Edge, s.Y, s.Inner())
 		s.Y += 8
 		top := s.Y
-		y := s.Lines(typeset(prose.Plain(r.Title())), chart.Edge, top, chart.Start, strongFont, first-18, 4)
+		y := s.Lines(prose.Typeset(prose.Plain(r.Title())), chart.Edge, top, chart.Start, strongFont, first-18, 4)
 		s.Y = s.Lines(prose.Plain(r.Sub), chart.Edge, y, chart.Start, smallFont, first-18, 4)
 		for i, c := range r.Cells {
 			s.Y = max(s.Y, d.cell(s, c, x(i), top, column-14))
@@ -222,9 +222,9 @@ func (d *drawer) cell(s *chart.Sheet, c answerCell, x, y, width float64) float64
 	if c.Unit == "" {
 		font = smallFont
 	}
-	y = s.Lines(typeset(prose.Plain(c.Value())), x, y, chart.Start, font, width, 2)
+	y = s.Lines(prose.Typeset(prose.Plain(c.Value())), x, y, chart.Start, font, width, 2)
 	if c.Word == "" {
-		return s.Lines(typeset(prose.Plain(c.Share)), x, y, chart.Start, smallFont, width, 2)
+		return s.Lines(prose.Typeset(prose.Plain(c.Share)), x, y, chart.Start, smallFont, width, 2)
 	}
 	s.Mark(c.Mark, x+5, y+10, 14)
 	changeFont := chart.Font{Size: 14, Bold: c.Mark != chart.Undecided, Class: string(c.Mark)}

@@ -8,6 +8,8 @@ import (
 	"strings"
 
 	"github.com/knotmeter/knotmeter/internal/compare"
+	"github.com/knotmeter/knotmeter/internal/doc"
+	"github.com/knotmeter/knotmeter/internal/doc/text"
 	"github.com/knotmeter/knotmeter/internal/prose"
 	"github.com/knotmeter/knotmeter/internal/result"
 	"github.com/knotmeter/knotmeter/internal/unit"
@@ -17,51 +19,45 @@ import (
 type TextOptions struct {
 	Colour  bool // colours verdicts with escape sequences; the caller honours NO_COLOR
 	Verbose bool // adds exploratory cases, notes, facts and times
-	Width   int  // columns of a line, raised to [minWidth]; [prose.Columns] if 0 or Verbose
+	Width   int  // columns of a line, raised to [text.MinWidth]; [prose.Columns] if 0 or Verbose
 }
 
 // Matrix writes only the table of [Text], for an experiment in progress. The error is the writer's.
 func Matrix(w io.Writer, in Input, options TextOptions) error {
-	t := &textReport{options: options}
-	t.Page.Width = t.proseWidth()
+	t := newTextReport(options)
 	in = in.inStorageUnits()
 	t.matrix(in, newAnswer(in, groups(in), nil, nil))
 	return write(w, t.String())
 }
 
-// minWidth is the smallest supported width of a terminal, in columns.
-const minWidth = 60
-
 // Text writes the answer as a table for a terminal, with the caveats below. The error is the writer's.
 func Text(w io.Writer, in Input, options TextOptions) error {
-	t := &textReport{options: options}
+	t := newTextReport(options)
 	in = in.inStorageUnits()
 	if !options.Verbose {
-		t.Page.Width = t.proseWidth()
 		t.brief(in)
 		return write(w, t.String())
 	}
 	t.head(in.Comparison)
 	t.gates(in.Comparison.Gates)
 	all := groups(in)
-	hidden, sections := 0, map[result.Role][]group{}
+	hidden, byRole := 0, map[result.Role][]group{}
 	for _, role := range roles {
 		kept, others := partition(all, role)
 		hidden += others
-		sections[role] = kept
+		byRole[role] = kept
 	}
-	t.texts, t.omitted = chooseNotes(slices.Concat(sections[result.Primary], sections[result.Exploratory]), maxNotes)
+	t.texts, t.omitted = chooseNotes(slices.Concat(byRole[result.Primary], byRole[result.Exploratory]), maxNotes)
 	for _, role := range roles {
-		t.section(role, sections[role])
+		t.section(role, byRole[role])
 	}
 	hidden += t.medians(in)
 	t.part("ORDER", "", declaredConclusions(in.Comparison.Groups))
 	t.part("SCALE: ", slopesText, slopeSentences(in.Comparison))
 	t.part("WHY: ", whyText, causeLines(in))
-	t.part("STATED LIMITS: ", limitsText, limitSentences(in.Comparison))
-	t.part("PRICE: ", pricesText, priceSentences(in.Comparison))
-	t.part("FORBIDDEN: ", leaksText, leakSentences(in.Comparison))
-	t.part("OBJECTIVES: ", objectivesText, objectiveLines(in.Comparison))
+	for _, b := range sections(in) {
+		t.Block(b)
+	}
 	if len(all) == 0 && len(in.Comparison.Medians) == 0 {
 		t.Paragraph("", "", nothingToCompareText)
 		t.Line("")
@@ -77,22 +73,20 @@ func Text(w io.Writer, in Input, options TextOptions) error {
 var roles = []result.Role{result.Primary, result.Exploratory}
 
 type textReport struct {
-	prose.Page
-	options TextOptions
+	*text.Terminal
 	texts   []string // notes below the table, in order
 	omitted int      // number of notes that did not fit
 }
 
-// width returns the width of a table, in columns.
-func (t *textReport) width() int {
-	if t.options.Width == 0 || t.options.Verbose {
-		return prose.Columns
+func newTextReport(options TextOptions) *textReport {
+	level := doc.Answer
+	if options.Verbose {
+		options.Width, level = 0, doc.Detail
 	}
-	return max(t.options.Width, minWidth)
+	w := text.NewTerminal(options.Width)
+	w.Colour, w.Level = options.Colour, level
+	return &textReport{Terminal: w}
 }
-
-// proseWidth returns the width of paragraphs, in columns: longer lines are hard to read.
-func (t *textReport) proseWidth() int { return min(t.width(), 100) }
 
 // head writes the headline, the summary, and what changed between sessions or visits.
 func (t *textReport) head(c compare.Comparison) {
@@ -223,7 +217,7 @@ func (t *textReport) comparison(r compare.Row) {
 // why writes the reason for which the row above is undecided, if there is one.
 func (t *textReport) why(reason string) {
 	if reason != "" {
-		t.Line(t.style("2", "    undecided: "+reason))
+		t.Line(t.Style("2", "    undecided: "+reason))
 	}
 }
 
@@ -258,7 +252,7 @@ func (t *textReport) colouredVerdict(r compare.Row) string {
 		text = "~ " + text
 	}
 	padding := strings.Repeat(" ", max(wordColumn-prose.Width(text), 0))
-	return t.style(verdictCodes[mark(r)], text) + padding
+	return t.Style(verdictCodes[mark(r)], text) + padding
 }
 
 // bound writes the node-to-node reference of a group, and the shares that targets reach.

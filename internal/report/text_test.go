@@ -8,16 +8,17 @@ import (
 	"testing"
 
 	"github.com/knotmeter/knotmeter/internal/compare"
+	"github.com/knotmeter/knotmeter/internal/doc/text"
 	"github.com/knotmeter/knotmeter/internal/golden"
 	"github.com/knotmeter/knotmeter/internal/prose"
 	"github.com/knotmeter/knotmeter/internal/result"
 )
 
-// text returns the text report, after a check of its lines.
-func text(t *testing.T, in Input, options TextOptions) string {
+// textOf returns the text report, after a check of its lines.
+func textOf(t *testing.T, in Input, options TextOptions) string {
 	t.Helper()
 	got := render(t, func(b *strings.Builder) error { return Text(b, in, options) })
-	checkLines(t, got, (&textReport{options: options}).width())
+	checkLines(t, got, newTextReport(options).Columns())
 	return got
 }
 
@@ -127,10 +128,10 @@ func TestTextGolden(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			golden.Check(t, "testdata/brief-"+tt.name+".txt", text(t, tt.in(), TextOptions{}))
-			golden.Check(t, "testdata/text-"+tt.name+".txt", text(t, tt.in(), TextOptions{Verbose: true}))
-			for _, width := range []int{1, minWidth, 61, 72, 100} {
-				text(t, tt.in(), TextOptions{Width: width}) // checks the lines
+			golden.Check(t, "testdata/brief-"+tt.name+".txt", textOf(t, tt.in(), TextOptions{}))
+			golden.Check(t, "testdata/text-"+tt.name+".txt", textOf(t, tt.in(), TextOptions{Verbose: true}))
+			for _, width := range []int{1, text.MinWidth, 61, 72, 100} {
+				textOf(t, tt.in(), TextOptions{Width: width}) // checks the lines
 			}
 		})
 	}
@@ -145,13 +146,13 @@ func TestTextOfManyTargets(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	brief := text(t, in, TextOptions{})
+	brief := textOf(t, in, TextOptions{})
 	golden.Check(t, "testdata/brief-many-targets.txt", brief)
 	if lines := strings.Count(brief, "\n"); lines > 24 {
 		t.Errorf("it takes %d lines", lines)
 	}
-	for _, width := range []int{minWidth, 72, 100, 200} {
-		if got := text(t, in, TextOptions{Width: width}); strings.Count(got, "vxlan+wireguard") > 1+4*60/width {
+	for _, width := range []int{text.MinWidth, 72, 100, 200} {
+		if got := textOf(t, in, TextOptions{Width: width}); strings.Count(got, "vxlan+wireguard") > 1+4*60/width {
 			t.Errorf("%d columns:\n%s", width, got)
 		}
 	}
@@ -167,7 +168,7 @@ func TestTextOfManyCases(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	brief, wide := text(t, in, TextOptions{}), text(t, in, TextOptions{Width: 120})
+	brief, wide := textOf(t, in, TextOptions{}), textOf(t, in, TextOptions{Width: 120})
 	golden.Check(t, "testdata/brief-many-cases.txt", brief+wide)
 	if lines := strings.Count(brief, "\n"); lines > 24 {
 		t.Errorf("it takes %d lines", lines)
@@ -181,7 +182,7 @@ func TestTextOfManyCases(t *testing.T) {
 
 func TestTextOfABuiltExperiment(t *testing.T) {
 	in := network(t)
-	got := text(t, in, TextOptions{Verbose: true})
+	got := textOf(t, in, TextOptions{Verbose: true})
 	for _, want := range []string{"PRIMARY", "EXPLORATORY", "~ undecided", "not measured",
 		"CONFIG_INET_ESP", "Invalid runs", "% of the", in.Comparison.Scope[:40]} {
 		if !strings.Contains(got, want) {
@@ -189,7 +190,7 @@ func TestTextOfABuiltExperiment(t *testing.T) {
 		}
 	}
 	in.Comparison.Warnings = nil // they take additional lines
-	brief := text(t, in, TextOptions{})
+	brief := textOf(t, in, TextOptions{})
 	if lines := strings.Count(brief, "\n"); lines > 24 {
 		t.Errorf("the brief answer takes %d lines:\n%s", lines, brief)
 	}
@@ -203,8 +204,8 @@ func TestTextOfABuiltExperiment(t *testing.T) {
 func TestColourAddsNothingButColour(t *testing.T) {
 	in := network(t)
 	for _, verbose := range []bool{false, true} {
-		plainText := text(t, in, TextOptions{Verbose: verbose})
-		checkColours(t, plainText, text(t, in, TextOptions{Verbose: verbose, Colour: true}))
+		plainText := textOf(t, in, TextOptions{Verbose: verbose})
+		checkColours(t, plainText, textOf(t, in, TextOptions{Verbose: verbose, Colour: true}))
 	}
 }
 

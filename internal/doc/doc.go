@@ -1,0 +1,125 @@
+// Package doc has documents: what a reader is told, apart from how a terminal, a comment or a page shows it. The
+// packages below it render them. Whatever depends on a medium is there: widths, escaping, limits of size and of rows.
+package doc
+
+import "html/template"
+
+// A Block is a part of a document with a heading, such as the prices of a report.
+type Block struct {
+	ID    string // of the element and its link in a page, such as price
+	Title string // empty: it continues the block before
+	About string // introduction, which stands below the title
+	Level Depth
+	// Count counts what the block has, such as "3 warnings", for media that leave it out or fold it.
+	Count string
+	Parts []Element
+}
+
+// A Depth is how far a reader must go to see a block.
+type Depth int
+
+// The depths.
+const (
+	Answer Depth = iota // everywhere
+	Detail              // in a comment and a page, on a terminal with --verbose
+	Data                // in a page, folded
+)
+
+// An Element is a piece of a block: a [Paragraph], [Items], a [Table], a [Figure] or another [Block].
+type Element interface{ element() }
+
+func (Paragraph) element() {}
+func (Items) element()     {}
+func (Table) element()     {}
+func (Figure) element()    {}
+func (Block) element()     {}
+
+// A Paragraph is a text with a tone.
+type Paragraph struct {
+	Text string
+	Tone Tone
+}
+
+// A Tone is how a text is meant.
+type Tone int
+
+// The tones.
+const (
+	Plain   Tone = iota
+	Warning      // a reader must know it
+	Faint        // matters less than what is around it
+	Code         // is typed as it is
+)
+
+// Items are a list of equal rank.
+type Items []string
+
+// A Mark is a verdict on what a cell holds.
+type Mark string
+
+// The marks. The zero value is none.
+const (
+	Better    Mark = "better"
+	Worse     Mark = "worse"
+	Same      Mark = "same"
+	Undecided Mark = "undecided"
+)
+
+// A Table has a row for each thing that is told of, and a column for each property.
+type Table struct {
+	Name    string // of the file with its figure; empty: it is not copied
+	Columns []Column
+	Rows    []Row
+	// Apart allows media without enough width to show some of the columns in a table below, with the same rows.
+	Apart bool
+}
+
+// A Column is the heading of a column. That of the rows' heads is not among the columns.
+type Column struct {
+	Head  string
+	Note  string   // below the head
+	Parts []string // headings of the parts of its cells
+	Words bool     // cells hold words, not numbers
+}
+
+// A Row has a cell for each column.
+type Row struct {
+	Group string // heading that it shares with the rows around
+	Head  string
+	Sub   string // a second, smaller line of the head
+	Cells []Cell
+}
+
+// A Cell is a text, with what is told of it.
+type Cell struct {
+	Text  string
+	Mark  Mark
+	Parts []string    // such as a change, its interval and its verdict, the most important first
+	Notes []string    // small texts below, such as a reason
+	Links []Hyperlink // to what is told of it elsewhere in the document
+	Plot  template.HTML
+}
+
+// A Hyperlink points to a block, or to an item that it names.
+type Hyperlink struct {
+	ID    string
+	Sign  string
+	Label string
+}
+
+// A Figure is a drawing with a table that tells the same, for media that do not draw.
+type Figure struct {
+	Name    string // of its file
+	Title   string
+	Caption string
+	Axis    template.HTML
+	Plot    template.HTML
+	Columns []Label // below the plot
+	Table   Table
+}
+
+// A Label names a column of a figure, with its sign in the drawing.
+type Label struct {
+	Sign       template.HTML
+	Name, Note string
+}

@@ -1,0 +1,377 @@
+// Package text renders documents for a terminal.
+package text
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/knotmeter/knotmeter/internal/doc"
+	"github.com/knotmeter/knotmeter/internal/prose"
+)
+
+// Columns of a line: the least that is supported, and the most of a paragraph, since longer lines are hard to read.
+const (
+	MinWidth     = 60
+	maxParagraph = 100
+)
+
+// A Terminal shows blocks below each other.
+type Terminal struct {
+	prose.Page
+	Colour bool      // escape sequences; the caller honours NO_COLOR
+	Level  doc.Depth // the last level that is written
+
+	width int // of tables, in columns
+}
+
+// NewTerminal returns a writer for lines of at most so many columns, raised to [MinWidth]; [prose.Columns] if 0.
+func NewTerminal(width int) *Terminal {
+	if width == 0 {
+		width = prose.Columns
+	}
+	w := &Terminal{width: max(width, MinWidth)}
+	w.Page.Width = min(w.width, maxParagraph)
+	return w
+}
+
+// Columns returns the columns of a table.
+func (w *Terminal) Columns() int { return w.width }
+
+// Block writes a block below its heading, and an empty line, unless it is beyond the level or has no parts. The answer
+// alone does without introductions.
+func (w *Terminal) Block(b doc.Block) {
+	if b.Level > w.Level || len(b.Parts) == 0 {
+		return
+	}
+	w.styled(bold, strings.ToUpper(prose.Plain(b.Title)))
+	if w.Level > doc.Answer {
+		w.Faint(b.About)
+	}
+	for _, p := range b.Parts {
+		switch p := p.(type) {
+		case doc.Paragraph:
+			w.paragraph(p)
+		case doc.Items:
+			for _, item := range p {
+				w.Paragraph("  - ", "    ", item)
+			}
+		case doc.Table:
+			w.table(p)
+		case doc.Figure:
+			w.Paragraph("  ", "  ", p.Title)
+			w.Paragraph("  ", "  ", p.Caption)
+			w.table(p.Table)
+		case doc.Block:
+			w.Block(p)
+		}
+	}
+	if b.Title != "" {
+		w.Line("")
+	}
+}
+
+func (w *Terminal) paragraph(p doc.Paragraph) {
+	switch p.Tone {
+	case doc.Warning:
+		w.Paragraph("! ", "  ", p.Text)
+	case doc.Faint:
+		w.Faint(p.Text)
+	case doc.Code:
+		w.Line("    " + prose.Plain(p.Text)) // it is copied, so that no line may end
+	default:
+		w.Paragraph("", "  ", p.Text)
+	}
+}
+
+// Faint writes a paragraph that matters less than the others.
+func (w *Terminal) Faint(text string) { w.styled(faint, prose.Plain(text)) }
+
+// styled writes a paragraph in a style; nothing if it is empty.
+func (w *Terminal) styled(code, text string) {
+	if text == "" {
+		return
+	}
+	for _, line := range prose.Wrap(text, w.Width) {
+		w.Line(w.Style(code, line))
+	}
+}
+
+// Codes of SGR escape sequences. Yellow and cyan can be told apart with every kind of colour vision.
+const (
+	bold  = "1"
+	faint = "2"
+)
+
+var markCodes = map[doc.Mark]string{doc.Worse: "1;33", doc.Better: "1;36", doc.Same: bold, doc.Undecided: faint}
+
+// signs are what a mark looks like without colour.
+var signs = map[doc.Mark]string{doc.Better: "▲", doc.Worse: "▼", doc.Same: "=", doc.Undecided: "~"}
+
+// Style puts escape sequences around text if colours are wanted.
+func (w *Terminal) Style(code, text string) string {
+	if !w.Colour || text == "" || code == "" {
+		return text
+	}
+	return "\x1b[" + code + "m" + text + "\x1b[0m"
+}
+
+// Widths of the columns of names.
+const (
+	minName = 16
+	maxName = 36
+	gap     = 2 // between columns
+)
+
+// A layout has the widths of a table's columns.
+type layout struct {
+	name  int
+	parts int // parts of cells that are shown
+	text  []int
+	part  [][]int // by column and part
+	marks []bool  // columns with verdicts
+	words []bool  // columns of words
+}
+
+// newLayout returns the widths with so many parts of each cell.
+func newLayout(t doc.Table, parts int) layout {
+	n := len(t.Columns)
+	l := layout{parts: parts, text: make([]int, n), part: make([][]int, n), marks: make([]bool, n), words: make([]bool, n)}
+	for i, c := range t.Columns {
+		l.words[i] = c.Words
+		for _, word := range strings.Fields(prose.Plain(c.Head)) {
+			l.text[i] = max(l.text[i], prose.Width(word))
+		}
+	}
+	for _, row := range t.Rows {
+		l.name = max(l.name, prose.Width(prose.Plain(row.Head))+indent(row))
+		for i, c := range row.Cells {
+			l.text[i] = max(l.text[i], prose.Width(prose.Plain(c.Text)))
+			l.marks[i] = l.marks[i] || c.Mark != ""
+			for k, p := range c.Parts[:min(parts, len(c.Parts))] {
+				if k == len(l.part[i]) {
+					l.part[i] = append(l.part[i], 0)
+				}
+				l.part[i][k] = max(l.part[i][k], prose.Width(prose.Plain(p)))
+			}
+		}
+	}
+	l.name = min(l.name, maxName)
+	return l
+}
+
+// column returns the width of a column without its gap.
+func (l layout) column(i int) int {
+	width := l.text[i]
+	if l.marks[i] {
+		width += len(" ~")
+	}
+	for _, p := range l.part[i] {
+		width += 1 + p
+	}
+	return width
+}
+
+// width returns the width of a line.
+func (l layout) width() int {
+	width := l.name
+	for i := range l.text {
+		width += gap + l.column(i)
+	}
+	return width
+}
+
+// indent returns the indent of a row's head.
+func indent(row doc.Row) int {
+	if row.Group != "" {
+		return 2
+	}
+	return 0
+}
+
+// table writes a table with as many parts of its cells as fit the width. If not even its texts fit, words become notes
+// below the rows; then it writes several tables below each other, or a line for each cell.
+func (w *Terminal) table(t doc.Table) {
+	most := 0
+	for _, row := range t.Rows {
+		for _, c := range row.Cells {
+			most = max(most, len(c.Parts))
+		}
+	}
+	for _, t := range []doc.Table{t, withWordsBelow(t)} {
+		for parts := most; parts >= 0; parts-- {
+			if l := newLayout(t, parts); l.width() <= w.width {
+				w.grid(t, l)
+				return
+			}
+		}
+	}
+	if !t.Apart {
+		w.cells(t, newLayout(t, most))
+		return
+	}
+	l := newLayout(t, 0)
+	for from := 0; from < len(t.Columns); {
+		width, to := l.name, from
+		for ; to < len(t.Columns) && (to == from || width+gap+l.column(to) <= w.width); to++ {
+			width += gap + l.column(to)
+		}
+		w.grid(between(t, from, to), layout{l.name, 0, l.text[from:to], l.part[from:to], l.marks[from:to], l.words[from:to]})
+		from = to
+	}
+}
+
+// withWordsBelow returns a table without its columns of words, which become notes of the rows.
+func withWordsBelow(t doc.Table) doc.Table {
+	words := func(i int) bool { return t.Columns[i].Words }
+	rows := slices.Clone(t.Rows)
+	for i, row := range rows {
+		rows[i].Cells = nil
+		var notes []string
+		for k, c := range row.Cells {
+			switch {
+			case !words(k):
+				rows[i].Cells = append(rows[i].Cells, c)
+			case c.Text != "":
+				notes = append(notes, t.Columns[k].Head+": "+strings.Join(append([]string{c.Text}, c.Notes...), "; "))
+			}
+		}
+		if last := len(rows[i].Cells) - 1; last >= 0 {
+			rows[i].Cells[last].Notes = slices.Concat(rows[i].Cells[last].Notes, notes)
+		}
+	}
+	var columns []doc.Column
+	for i, c := range t.Columns {
+		if !words(i) {
+			columns = append(columns, c)
+		}
+	}
+	t.Columns, t.Rows = columns, rows
+	return t
+}
+
+// between returns the table with some of its columns.
+func between(t doc.Table, from, to int) doc.Table {
+	rows := slices.Clone(t.Rows)
+	for i := range rows {
+		rows[i].Cells = rows[i].Cells[from:to]
+	}
+	t.Columns, t.Rows = t.Columns[from:to], rows
+	return t
+}
+
+// grid writes a line for each row.
+func (w *Terminal) grid(t doc.Table, l layout) {
+	w.heads(t, l)
+	group := ""
+	for _, row := range t.Rows {
+		if row.Group != group {
+			w.Paragraph("", "", row.Group)
+		}
+		group = row.Group
+		head := strings.Repeat(" ", indent(row)) + prose.Plain(row.Head)
+		if prose.Width(head) > l.name {
+			w.Line(head)
+			head = ""
+		}
+		line := prose.Left(head, l.name)
+		for i, c := range row.Cells {
+			line += strings.Repeat(" ", gap) + w.cell(c, l, i)
+		}
+		w.Line(line)
+		w.notes(row)
+	}
+}
+
+// heads writes the headings of the columns, on as many lines as the longest needs.
+func (w *Terminal) heads(t doc.Table, l layout) {
+	var heads [][]string
+	lines := 0
+	for i, c := range t.Columns {
+		head := prose.Wrap(prose.Plain(c.Head), l.column(i))
+		heads, lines = append(heads, head), max(lines, len(head))
+	}
+	for n := range lines {
+		line := strings.Repeat(" ", l.name)
+		for i, head := range heads {
+			text := ""
+			if at := n - lines + len(head); at >= 0 {
+				text = head[at]
+			}
+			if prose.Width(text) <= l.text[i] && !t.Columns[i].Words {
+				text = prose.Right(text, l.text[i])
+			}
+			line += strings.Repeat(" ", gap) + prose.Left(text, l.column(i))
+		}
+		w.Line(w.Style(bold, strings.TrimRight(line, " ")))
+	}
+}
+
+// cell returns a cell in the width of its column.
+func (w *Terminal) cell(c doc.Cell, l layout, i int) string {
+	text, code := prose.Right(prose.Plain(c.Text), l.text[i]), markCodes[c.Mark]
+	if l.words[i] {
+		text = prose.Left(prose.Plain(c.Text), l.text[i])
+	}
+	if l.marks[i] {
+		text += " " + w.Style(code, prose.Left(signs[c.Mark], 1))
+	}
+	for k, width := range l.part[i] {
+		part := ""
+		if k < len(c.Parts) {
+			part = prose.Plain(c.Parts[k])
+		}
+		if k > 0 {
+			text += " " + w.Style(faint, prose.Left(part, width))
+		} else {
+			text += " " + w.Style(code, prose.Right(part, width))
+		}
+	}
+	return text
+}
+
+// cells writes a line for each cell, with the name of its column, below the row's head.
+func (w *Terminal) cells(t doc.Table, l layout) {
+	name := 0
+	for _, c := range t.Columns {
+		name = max(name, prose.Width(prose.Plain(c.Head)))
+	}
+	name = min(name, maxName)
+	for _, row := range t.Rows {
+		head := row.Head
+		if row.Group != "" {
+			head = row.Group + " · " + row.Head
+		}
+		w.Paragraph("", "  ", head)
+		for i, c := range row.Cells {
+			if c.Text == "" {
+				continue
+			}
+			lead := "  " + prose.Left(prose.Cut(prose.Plain(t.Columns[i].Head), name), name) + " "
+			if prose.Width(lead)+l.column(i) <= w.width {
+				w.Line(lead + w.cell(c, l, i))
+				continue
+			}
+			text := strings.Join(append([]string{c.Text, signs[c.Mark]}, c.Parts...), " ")
+			w.Paragraph(lead, strings.Repeat(" ", prose.Width(lead)), text)
+		}
+		w.notes(row)
+	}
+}
+
+// notes writes the second line of a row's head, and the notes of its cells, each once.
+func (w *Terminal) notes(row doc.Row) {
+	var list []string
+	if row.Sub != "" {
+		list = append(list, row.Sub)
+	}
+	for _, c := range row.Cells {
+		for _, n := range c.Notes {
+			if !slices.Contains(list, n) {
+				list = append(list, n)
+			}
+		}
+	}
+	for _, n := range list {
+		w.Paragraph("    ", "    ", n)
+	}
+}
