@@ -2,7 +2,10 @@
 // packages below it render them. Whatever depends on a medium is there: widths, escaping, limits of size and of rows.
 package doc
 
-import "html/template"
+import (
+	"html/template"
+	"slices"
+)
 
 // A Block is a part of a document with a heading, such as the prices of a report.
 type Block struct {
@@ -72,6 +75,24 @@ type Table struct {
 	Rows    []Row
 	// Apart allows media without enough width to show some of the columns in a table below, with the same rows.
 	Apart bool
+}
+
+// WithoutEmptyColumns returns the table without the columns in which no cell has a text.
+func (t Table) WithoutEmptyColumns() Table {
+	kept := Table{Name: t.Name, Rows: slices.Clone(t.Rows), Apart: t.Apart}
+	for i := range kept.Rows {
+		kept.Rows[i].Cells = nil
+	}
+	for k, column := range t.Columns {
+		if !slices.ContainsFunc(t.Rows, func(r Row) bool { return r.Cells[k].Text != "" }) {
+			continue
+		}
+		kept.Columns = append(kept.Columns, column)
+		for i, row := range t.Rows {
+			kept.Rows[i].Cells = append(kept.Rows[i].Cells, row.Cells[k])
+		}
+	}
+	return kept
 }
 
 // A Column is the heading of a column. That of the rows' heads is not among the columns.

@@ -46,7 +46,6 @@ func (t *textReport) brief(in Input) {
 		t.Paragraph("", "", nothingToCompareText)
 		t.Line("")
 	}
-	t.published(in)
 	for _, s := range c.Slopes {
 		if s.Role == result.Primary {
 			t.Paragraph("", "  ", s.Sentence)

@@ -63,7 +63,6 @@ func writeMarkdown(w io.Writer, in Input) error {
 			m.Paragraph(doc.Paragraph{Text: strings.Join(again, " "), Tone: doc.Code})
 		}
 	})
-	m.published(in)
 	return write(w, m.String())
 }
 

@@ -25,8 +25,6 @@ type page struct {
 	Policy  string // Content-Security-Policy
 	Scripts []template.HTML
 
-	Publications []publication // figures published by others
-
 	JSON     template.JS
 	JSONRest string // note about rows that the JSON leaves out
 
@@ -136,7 +134,7 @@ func newPage(in Input) *page {
 	b := newBuilder(in, all, runs)
 	p := &page{
 		Title: pageTitle(in), RunInfo: runInfo(in), Comparison: c, Experiment: in.Experiment, Findings: b.findings,
-		Timing: timingOf(in), Reading: howToRead(c), Design: design(in), Publications: publications(in),
+		Timing: timingOf(in), Reading: howToRead(c), Design: design(in),
 	}
 	p.Sessions = sessionChanges(c)
 	p.Sentences = b.primarySentences()
@@ -160,7 +158,7 @@ func newPage(in Input) *page {
 	if list, others := splitMedians(in); len(list) > 0 {
 		p.Further, p.Paths = mediansMatrix(others), nil // Paths would repeat the numbers
 		p.Medians = firstRows(medianRows(in, list))
-		p.Sheet, p.Detectable = specificationSheet(in, list, p.Publications), detectableText(in, list)
+		p.Sheet, p.Detectable = specificationSheet(in, list), detectableText(in, list)
 	} else if len(p.Forests) == 0 {
 		p.Nothing = nothingToCompareText
 	}

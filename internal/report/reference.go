@@ -6,15 +6,10 @@ import (
 	"strings"
 
 	"github.com/knotmeter/knotmeter/internal/compare"
-	"github.com/knotmeter/knotmeter/internal/doc/markdown"
-	"github.com/knotmeter/knotmeter/internal/prose"
+	"github.com/knotmeter/knotmeter/internal/doc"
 	"github.com/knotmeter/knotmeter/internal/reference"
 	"github.com/knotmeter/knotmeter/internal/unit"
 )
-
-// publishedText introduces the published figures.
-const publishedText = "Figures that others published, of other machines and by other methods, next to the medians of " +
-	"these runs. They are not compared, and nothing here is a verdict."
 
 // A publication is a published table with those of its rows that have a counterpart in the experiment.
 type publication struct {
@@ -120,12 +115,12 @@ func (b publishedRow) UnpairedHere() []reference.Figure {
 	})
 }
 
-// OurChange returns our change with its interval; empty for the baseline.
-func (p matchedTarget) OurChange() string {
+// ourChange returns our change and its interval; nil for the baseline.
+func (p matchedTarget) ourChange() []string {
 	if p.CI == nil || !p.Change.Known() {
-		return ""
+		return nil
 	}
-	return change(p.Change) + " " + interval(*p.CI)
+	return []string{change(p.Change), interval(*p.CI)}
 }
 
 // TheirChange returns the published change, which has no interval; empty if there is none.
@@ -172,42 +167,20 @@ func mediansOf(c compare.Comparison) []median {
 	return all
 }
 
-// Heading names the row in our words, and in those of the publication if they differ.
-func (b publishedRow) Heading() string {
-	text := fmt.Sprintf("%s, %s", b.Ours, b.Metric)
+// heading names the row in our words, with those of the publication.
+func (b publishedRow) heading() string {
+	text := fmt.Sprintf("%s, %s; published: ", b.Ours, b.Metric)
 	if b.Case != b.Ours {
-		text += "; published: " + b.Case
+		text += b.Case + ", "
 	}
-	return text
+	return text + b.Statistic
 }
 
 // Value returns a figure with its unit.
 func (b publishedRow) Value(f reference.Figure) string { return unit.Format(f.Value, b.Unit) }
 
-// Values returns figures as text, with their targets.
-func (b publishedRow) Values(figures []reference.Figure) []pair {
-	var list []pair
-	for _, f := range figures {
-		list = append(list, pair{f.Target, b.Value(f)})
-	}
-	return list
-}
-
-// Facts returns what a reader should know about a publication.
-func (p publication) Facts() []pair {
-	date := p.Date
-	if date == "unknown" {
-		date = "date unknown"
-	}
-	return []pair{{"Published", p.Publisher + ", " + date},
-		{"Machines", p.Machines}, {"Method", p.Method}, {"Runs behind a figure", p.Runs}}
-}
-
-// About returns the introduction to all publications.
-func (publication) About() string { return publishedText }
-
-// Nothing returns a message if publication and experiment have nothing in common, else "".
-func (p publication) Nothing() string {
+// nothing returns a message if publication and experiment have nothing in common, else "".
+func (p publication) nothing() string {
 	if len(p.Rows) > 0 {
 		return ""
 	}
@@ -218,127 +191,47 @@ func (p publication) Nothing() string {
 	return "Nothing of it was measured here. It has " + strings.Join(distinct(cases), ", ") + "."
 }
 
-// published writes the publications below the table.
-func (t *textReport) published(in Input) {
-	list := publications(in)
-	if len(list) == 0 {
-		return
+// published returns the publications with their figures next to ours.
+func published(in Input) doc.Block {
+	b := doc.Block{ID: "reference", Title: "Published elsewhere",
+		Count: counted(in.Reference, "published table")}
+	if len(in.Reference) > 0 {
+		b.Parts = append(b.Parts, doc.Paragraph{Tone: doc.Faint,
+			Text: "Figures that others published, of other machines and by other methods, next to the medians of these runs. " +
+				"They are not compared, and nothing here is a verdict."})
 	}
-	t.Line("PUBLISHED ELSEWHERE")
-	t.Line("")
-	t.Paragraph("", "", publishedText)
-	for _, p := range list {
-		t.Line("")
-		t.Paragraph("", "", fmt.Sprintf("%s (%s)", p.Title, p.Name))
-		t.Paragraph("  ", "  ", p.URL)
-		for _, f := range p.Facts() {
-			t.Paragraph("  ", "    ", f.Name+": "+f.Value)
+	for _, p := range publications(in) {
+		date := p.Date
+		if date == "unknown" {
+			date = "date unknown"
 		}
-		for _, n := range p.Notes {
-			t.Paragraph("  - ", "    ", n)
-		}
-		if p.Nothing() != "" {
-			t.Paragraph("  ", "  ", p.Nothing())
-		}
-		for _, b := range p.Rows {
-			t.publishedRow(b)
-		}
+		b.Parts = append(b.Parts, doc.Block{Title: fmt.Sprintf("%s (%s)", p.Title, p.Name), Parts: []doc.Element{
+			doc.Items(slices.Concat([]string{p.URL, "Published: " + p.Publisher + ", " + date, "Machines: " + p.Machines,
+				"Method: " + p.Method, "Runs behind a figure: " + p.Runs}, p.Notes, nonEmpty(p.nothing()))),
+			p.figures(),
+		}})
 	}
-	t.Line("")
+	return b
 }
 
-// publishedRow writes a row: pairs of matched targets first, then the other figures.
-func (t *textReport) publishedRow(b publishedRow) {
-	t.Paragraph("  ", "    ", b.Heading())
-	if len(b.Pairs) > 0 {
-		t.Paragraph("    ", "    ", "here, median, above published, "+b.Statistic)
-	}
-	for _, p := range b.Pairs {
-		t.Paragraph("      ", "        ", figureText(p.Here.Target, b.Value(p.Here), p.OurChange()))
-		t.Paragraph("        ", "        ", figureText(p.There.Target, b.Value(p.There), p.TheirChange()))
-	}
-	t.figures("here, median", b.Values(b.UnpairedHere()))
-	t.figures("published, "+b.Statistic, b.Values(b.UnpairedPublished()))
-}
-
-// figureText returns a figure and its change, if there is one.
-func figureText(target, value, change string) string {
-	if change == "" {
-		return target + ": " + value
-	}
-	return target + ": " + value + ", " + change
-}
-
-// figures writes a line for each target, its value at the right end.
-func (t *textReport) figures(title string, list []pair) {
-	if len(list) == 0 {
-		return
-	}
-	const nameColumn = prose.Columns - 6 - valueColumn - 2
-	t.Paragraph("    ", "    ", title)
-	for _, f := range list {
-		name := prose.Plain(f.Name)
-		if prose.Width(name) > nameColumn {
-			t.Paragraph("      ", "      ", name)
-			name = ""
-		}
-		t.Line("      " + prose.Left(name, nameColumn) + " " + prose.Right(f.Value, valueColumn+1))
-	}
-}
-
-// published writes tables for each publication.
-func (m *comment) published(in Input) {
-	list := publications(in)
-	if len(list) == 0 {
-		return
-	}
-	m.line("### Published elsewhere")
-	m.line("%s", markdown.Escape(publishedText))
-	for _, p := range list {
-		m.line("[%s](%s) (%s)", markdown.Escape(p.Title), p.URL, markdown.Escape(p.Name))
-		var lines []string
-		for _, f := range p.Facts() {
-			lines = append(lines, f.Name+": "+f.Value)
-		}
-		m.List(append(lines, p.Notes...))
-		if p.Nothing() != "" {
-			m.line("%s", markdown.Escape(p.Nothing()))
-			continue
-		}
-		m.pairedFigures(p)
-		m.unpairedFigures(p)
-	}
-}
-
-// pairedFigures writes a table of the matched targets.
-func (m *comment) pairedFigures(p publication) {
-	var rows [][]string
+// figures returns the figures of a publication next to ours: first those of matched targets, then the others.
+func (p publication) figures() doc.Table {
+	table := doc.Table{Columns: []doc.Column{{Head: "here, median"}, {Head: "published"},
+		{Head: "published as", Words: true}}}
 	for _, b := range p.Rows {
+		add := func(head string, here, there doc.Cell, as string) {
+			table.Rows = append(table.Rows, doc.Row{Group: b.heading(), Head: head, Cells: []doc.Cell{here, there, {Text: as}}})
+		}
 		for _, x := range b.Pairs {
-			rows = append(rows, []string{b.Heading(), x.Here.Target, b.Value(x.Here), x.OurChange(),
-				x.There.Target, b.Value(x.There), x.TheirChange()})
+			add(x.Here.Target, doc.Cell{Text: b.Value(x.Here), Parts: x.ourChange()},
+				doc.Cell{Text: b.Value(x.There), Parts: nonEmpty(x.TheirChange())}, x.There.Target)
+		}
+		for _, f := range b.UnpairedHere() {
+			add(f.Target, doc.Cell{Text: b.Value(f)}, doc.Cell{}, "")
+		}
+		for _, f := range b.UnpairedPublished() {
+			add(f.Target, doc.Cell{}, doc.Cell{Text: b.Value(f)}, "")
 		}
 	}
-	m.rows("", "", "| case and metric | target | here, median | change | published as | published | change |\n"+
-		"|--|--|--|--|--|--|--|\n", rows)
-}
-
-// unpairedFigures writes a table of the figures without a match.
-func (m *comment) unpairedFigures(p publication) {
-	var rows [][]string
-	for _, b := range p.Rows {
-		here, there := b.Values(b.UnpairedHere()), b.Values(b.UnpairedPublished())
-		if len(here)+len(there) > 0 {
-			rows = append(rows, []string{b.Heading(), joined(here), joined(there), b.Statistic})
-		}
-	}
-	m.rows("", "", "| case and metric | here, median | published | which is |\n|--|--|--|--|\n", rows)
-}
-
-func joined(list []pair) string {
-	texts := make([]string, len(list))
-	for i, p := range list {
-		texts[i] = p.Name + " " + p.Value
-	}
-	return strings.Join(texts, "; ")
+	return table.WithoutEmptyColumns()
 }

@@ -8,7 +8,7 @@ import (
 // sections returns the sections of a report that have something to tell, in its order.
 func sections(in Input) []doc.Block {
 	var list []doc.Block
-	for _, section := range []func(Input) doc.Block{limits, prices, leaks, objectives} {
+	for _, section := range []func(Input) doc.Block{limits, prices, leaks, objectives, published} {
 		if b := section(in); len(b.Parts) > 0 {
 			list = append(list, b)
 		}
@@ -24,5 +24,5 @@ func parts(t doc.Table) []doc.Element {
 	return []doc.Element{t}
 }
 
-// counted counts rows for media that leave them out.
-func counted(rows []doc.Row, noun string) string { return unit.Plural(len(rows), noun) }
+// counted counts entries for media that leave them out.
+func counted[T any](list []T, noun string) string { return unit.Plural(len(list), noun) }

@@ -32,7 +32,7 @@ func (s *sheetEntry) addLine(text string) {
 
 // specificationSheet returns the specification sheet of an experiment with one target; nil if it has several. The list
 // holds the important metrics of each case. Cases that serve as the reference of others are shown only as such.
-func specificationSheet(in Input, list []compare.Median, published []publication) []sheetEntry {
+func specificationSheet(in Input, list []compare.Median) []sheetEntry {
 	if len(in.Experiment.Targets) != 1 {
 		return nil
 	}
@@ -61,7 +61,7 @@ func specificationSheet(in Input, list []compare.Median, published []publication
 			}
 		}
 		s.objectives(in.Comparison, m.Case)
-		s.published(published, m)
+		s.published(publications(in), m)
 		specs = append(specs, s)
 	}
 	return specs

@@ -293,7 +293,6 @@ func (t *textReport) foot(in Input) {
 		t.list("Also differs from "+differsFrom(c)+" (its value in brackets)", alsoDiffers(c)) +
 		t.list("Invalid runs, repeated with their block", invalidRuns(c))
 	t.gap(n)
-	t.published(in)
 	t.Paragraph("", "", c.Scope)
 	t.Paragraph("", "", howToRead(c))
 	t.list("Time", timingOf(in).sentences())

@@ -103,7 +103,10 @@ func (m *Comment) parts(b doc.Block) {
 		case doc.Figure:
 			m.table(p.Table)
 		case doc.Block:
-			m.Block(p)
+			if p.Level != doc.Data {
+				m.Line("**" + Escape(p.Title) + "**")
+				m.parts(p)
+			}
 		}
 	}
 }

@@ -44,6 +44,13 @@ func (w *Terminal) Block(b doc.Block) {
 		return
 	}
 	w.styled(bold, strings.ToUpper(prose.Plain(b.Title)))
+	w.parts(b)
+	if b.Title != "" {
+		w.Line("")
+	}
+}
+
+func (w *Terminal) parts(b doc.Block) {
 	if w.Level > doc.Answer {
 		w.Faint(b.About)
 	}
@@ -62,11 +69,12 @@ func (w *Terminal) Block(b doc.Block) {
 			w.Paragraph("  ", "  ", p.Caption)
 			w.table(p.Table)
 		case doc.Block:
-			w.Block(p)
+			if p.Level <= w.Level {
+				w.Line("")
+				w.styled(bold, prose.Plain(p.Title))
+				w.parts(p)
+			}
 		}
-	}
-	if b.Title != "" {
-		w.Line("")
 	}
 }
 
@@ -188,17 +196,20 @@ func indent(row doc.Row) int {
 	return 0
 }
 
-// table writes a table with as many parts of its cells as fit the width. If not even its texts fit, words become notes
-// below the rows; then it writes several tables below each other, or a line for each cell.
+// table writes a table with as many parts of its cells as fit the width; words that do not fit next to them become notes
+// below the rows. If not even its texts fit, it writes several tables below each other, or a line for each cell.
 func (w *Terminal) table(t doc.Table) {
+	if len(t.Rows) == 0 {
+		return
+	}
 	most := 0
 	for _, row := range t.Rows {
 		for _, c := range row.Cells {
 			most = max(most, len(c.Parts))
 		}
 	}
-	for _, t := range []doc.Table{t, withWordsBelow(t)} {
-		for parts := most; parts >= 0; parts-- {
+	for parts := most; parts >= 0; parts-- {
+		for _, t := range []doc.Table{t, withWordsBelow(t)} {
 			if l := newLayout(t, parts); l.width() <= w.width {
 				w.grid(t, l)
 				return
