@@ -6,7 +6,6 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/knotmeter/knotmeter/internal/compare"
 	"github.com/knotmeter/knotmeter/internal/prose"
 	"github.com/knotmeter/knotmeter/internal/report/chart"
 	"github.com/knotmeter/knotmeter/internal/result"
@@ -37,7 +36,7 @@ func (t *textReport) brief(in Input) {
 		t.Paragraph("! ", "  ", s)
 	}
 	t.Line("")
-	t.gates(c.Gates)
+	t.Block(gates(c))
 	all := groups(in)
 	h := newAnswer(in, all, nil, nil)
 	t.matrix(in, h)
@@ -46,35 +45,16 @@ func (t *textReport) brief(in Input) {
 		t.Paragraph("", "", nothingToCompareText)
 		t.Line("")
 	}
-	for _, s := range c.Slopes {
-		if s.Role == result.Primary {
-			t.Paragraph("", "  ", s.Sentence)
-		}
-	}
+	t.blocks(conclusionSections(in))
 	if text := blocksNeededText(h); text != "" {
 		t.Faint(text)
 	}
 	if text := causesSentence(in); text != "" {
 		t.Faint(text)
 	}
-	for _, b := range sections(in) {
-		t.Block(b)
-	}
-	standing := 0
-	for _, w := range c.Warnings {
-		if w.Standing() {
-			standing++
-		} else {
-			t.Paragraph("! ", "  ", warningSentence(w))
-		}
-	}
-	for _, sentence := range missingTargetSentences(c) {
-		t.Paragraph("! ", "  ", sentence)
-	}
-	if worst := newFindings(c).Worst(); worst != "" {
-		t.Paragraph("", "  ", worst)
-	}
-	if more := omittedText(in, all, h, hidden, standing); more != "" {
+	t.blocks(sections(in))
+	t.blocks(caveats(in))
+	if more := t.omittedText(in, all, h, hidden); more != "" {
 		t.Faint(more)
 	}
 	t.Faint(scopeLine(in))
@@ -225,8 +205,7 @@ func blocksNeededText(h answer) string {
 }
 
 // omittedText counts what the brief answer omits, and names the outputs that have it; empty if nothing is omitted.
-func omittedText(in Input, all []group, h answer, hidden, standing int) string {
-	c := in.Comparison
+func (t *textReport) omittedText(in Input, all []group, h answer, hidden int) string {
 	var parts []string
 	count := func(n int, noun string) {
 		if n > 0 {
@@ -234,21 +213,9 @@ func omittedText(in Input, all []group, h answer, hidden, standing int) string {
 		}
 	}
 	count(len(h.Folded), "exploratory case")
-	if len(declaredConclusions(c.Groups)) > 0 {
-		parts = append(parts, "the order of all targets")
-	}
 	count(hidden, "further metric")
-	count(standing, "standing warning")
-	count(len(c.Findings), "audit finding")
 	count(len(rowNotes(all, math.MaxInt)), "note")
-	if n := len(c.NotMeasured) - len(missingTargetSentences(c)); n > 0 {
-		parts = append(parts, fmt.Sprintf("%d not measured", n))
-	}
-	count(invalidCount(c), "invalid run")
-	if n := len(alsoDiffers(c)); n > 0 {
-		parts = append(parts, unit.Plural(n, "target")+map[bool]string{true: " that differs", false: " that differ"}[n == 1]+
-			" in other facts")
-	}
+	parts = append(parts, t.Omitted...)
 	if len(parts) == 0 {
 		return ""
 	}
@@ -257,29 +224,6 @@ func omittedText(in Input, all []group, h answer, hidden, standing int) string {
 		where = "--verbose, 'knotmeter explain' and the report"
 	}
 	return "Also: " + prose.Enumerate(parts) + "; " + where + " have them."
-}
-
-// maxMissingTargets is the number of targets without any run that the first screen names.
-const maxMissingTargets = 3
-
-// missingTargetSentences returns a sentence for each of the first targets of which nothing was measured, with the
-// reason.
-func missingTargetSentences(c compare.Comparison) []string {
-	var list []string
-	for _, n := range c.NotMeasured {
-		if n.EveryCase() && !n.EveryTarget() && len(list) < maxMissingTargets {
-			list = append(list, fmt.Sprintf("%s was not measured: %s.", n.Target, n.Reason))
-		}
-	}
-	return list
-}
-
-func invalidCount(c compare.Comparison) int {
-	n := 0
-	for _, t := range c.Targets {
-		n += t.Invalid
-	}
-	return n
 }
 
 // scopeLine returns the scope of the results in a line, with the time of the runs.

@@ -75,9 +75,6 @@ func shareText(s *explain.Share) string {
 		unit.Format(s.CI.Hi, unit.Ratio) + "] of the difference"
 }
 
-// whyText introduces the explanations.
-const whyText = "what else differs in the blocks of a verdict, in the direction that harms."
-
 // maxCauses is the number of targets up to which the first screen names causes.
 const maxCauses = 3
 

@@ -70,14 +70,12 @@ func TestTextGatesAndOrder(t *testing.T) {
 Nothing.
 
 GATES
-
-  passed It rose by 1 %: passed.
-  failed It rose by 9 % <of> all: failed.
-  open   It rose by 5 %: open.
+  - passed: It rose by 1 %: passed. (*/tcp-rr p99 <= +5%)
+  - failed: It rose by 9 % <of> all: failed. (*/tcp-rr p99 <= +5%)
+  - open: It rose by 5 %: open. (*/tcp-rr p99 <= +5%)
 
 ORDER
-
-  pod-pod/other/tcp-rr, p50: lab:native and lab:bridge cannot be told apart
+  - pod-pod/other/tcp-rr, p50: lab:native and lab:bridge cannot be told apart
 
 `
 	if !strings.HasPrefix(b.String(), want) {
@@ -91,9 +89,8 @@ func TestMarkdownGatesAndOrder(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, want := range []string{
-		"### Gates\n\n| gate | outcome | why |\n|--|--|--|\n",
-		"| \\*/tcp-rr p99 &lt;= +5% | failed | It rose by 9 % &lt;of&gt; all: failed. |\n",
-		"**Order**\n\n- pod-pod/other/tcp-rr, p50: lab:native and lab:bridge cannot be told apart\n",
+		"### Gates\n\n- passed: It rose by 1 %: passed. (\\*/tcp-rr p99 &lt;= +5%)\n- failed: It rose by 9 % &lt;of&gt; all",
+		"### Order\n\n- pod-pod/other/tcp-rr, p50: lab:native and lab:bridge cannot be told apart\n",
 	} {
 		if !strings.Contains(b.String(), want) {
 			t.Errorf("no %q in\n%s", want, b.String())

@@ -3,9 +3,9 @@ package report
 import (
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 
-	"github.com/knotmeter/knotmeter/internal/compare"
 	"github.com/knotmeter/knotmeter/internal/doc"
 	"github.com/knotmeter/knotmeter/internal/doc/markdown"
 	"github.com/knotmeter/knotmeter/internal/result"
@@ -21,7 +21,7 @@ func writeMarkdown(w io.Writer, in Input) error {
 	m.line("## %s", markdown.Escape(c.Headline))
 	m.line("%s: %s", markdown.Escape(title(c)), markdown.Escape(c.Summary))
 	m.list("Conditions changed", sessionChanges(c))
-	m.gates(c.Gates)
+	m.Block(gates(c))
 	all := groups(in)
 	primary, hidden := partition(all, result.Primary)
 	exploratory, others := partition(all, result.Exploratory)
@@ -30,16 +30,9 @@ func writeMarkdown(w io.Writer, in Input) error {
 	if len(c.Medians) == 0 {
 		m.line("▲ better; ▼ worse; = equivalent within ±%.3g %%; ~ undecided.", c.Delta*100)
 	}
-	m.list("Order", declaredConclusions(c.Groups))
-	m.list("By group of cases", subjectSentences(c))
-	m.list("Scale", slopeSentences(c))
-	m.list("Why", causeLines(in))
-	for _, b := range sections(in) {
+	for _, b := range slices.Concat(conclusionSections(in), sections(in), caveats(in)) {
 		m.Block(b)
 	}
-	m.list("Warnings", warningSentences(c.Warnings))
-	m.list("Implausible", findings(c))
-	m.list("Not measured", notMeasured(c))
 	if len(exploratory) > 0 {
 		m.Fold(unit.Plural(len(exploratory), "exploratory case"), func() {
 			m.table("", exploratory)
@@ -52,8 +45,6 @@ func writeMarkdown(w io.Writer, in Input) error {
 	m.Fold("Notes, differences, command", func() {
 		m.line("%s", markdown.Escape(howToRead(c)))
 		m.list("Notes on single comparisons", rowNotes(append(primary, exploratory...), maxNotes))
-		m.list("Also differs from "+differsFrom(c)+" (its value in brackets)", alsoDiffers(c))
-		m.list("Invalid runs, repeated with their block", invalidRuns(c))
 		if hidden += others; hidden > 0 {
 			m.line("%d more metrics of these cases are in the report and its JSON.", hidden)
 		}
@@ -81,15 +72,6 @@ func (m *comment) list(title string, items []string) {
 	}
 	m.line("**%s**", markdown.Escape(title))
 	m.List(items)
-}
-
-// gates writes a table of the outcomes of gates.
-func (m *comment) gates(list []compare.Gated) {
-	var rows [][]string
-	for _, g := range list {
-		rows = append(rows, []string{g.Gate, string(g.Outcome), g.Sentence})
-	}
-	m.rows("Gates", "", "| gate | outcome | why |\n|--|--|--|\n", rows)
 }
 
 // table writes the groups, a row for each case and a column for each target.

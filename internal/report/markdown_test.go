@@ -56,7 +56,7 @@ func TestMarkdownFoldsWhatIsExploratory(t *testing.T) {
 	if !found {
 		t.Fatalf("nothing is folded in\n%s", text)
 	}
-	for _, want := range []string{stream, rr, "▼ worse", "lab:ipsec, all cases"} {
+	for _, want := range []string{stream, rr, "▼ worse", "lab:ipsec was not measured"} {
 		if !strings.Contains(open, want) {
 			t.Errorf("%q is not in the open part\n%s", want, open)
 		}

@@ -347,7 +347,7 @@ func chips(in Input, all []group) []chip {
 	}{
 		{"warning", "warnings", "worse", warningSentences(c.Warnings)},
 		{"note on a comparison", "notes on comparisons", "", rowNotes(all, math.MaxInt)},
-		{"not measured", "not measured", "", notMeasured(c)},
+		{"not measured", "not measured", "", notMeasured(c.NotMeasured)},
 		{"target with invalid runs", "targets with invalid runs", "", invalidRuns(c)},
 		{"target differs in other facts too", "targets differ in other facts too", "", alsoDiffers(c)},
 	} {

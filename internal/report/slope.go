@@ -7,17 +7,20 @@ import (
 
 	"github.com/knotmeter/knotmeter/internal/compare"
 	"github.com/knotmeter/knotmeter/internal/report/chart"
+	"github.com/knotmeter/knotmeter/internal/result"
 )
 
 // slopesText introduces the slopes.
 const slopesText = "How metrics change with a number in which targets differ: a straight line through the runs of " +
 	"each block, and the middle of all these lines, with its interval. Two levels give the total change alone."
 
-// slopeSentences returns the slopes as sentences.
-func slopeSentences(c compare.Comparison) []string {
+// slopeSentences returns the slopes of a role as sentences.
+func slopeSentences(c compare.Comparison, role result.Role) []string {
 	var list []string
 	for _, s := range c.Slopes {
-		list = append(list, s.Sentence)
+		if s.Role == role {
+			list = append(list, s.Sentence)
+		}
 	}
 	return list
 }

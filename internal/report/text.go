@@ -39,7 +39,7 @@ func Text(w io.Writer, in Input, options TextOptions) error {
 		return write(w, t.String())
 	}
 	t.head(in.Comparison)
-	t.gates(in.Comparison.Gates)
+	t.Block(gates(in.Comparison))
 	all := groups(in)
 	hidden, byRole := 0, map[result.Role][]group{}
 	for _, role := range roles {
@@ -52,12 +52,8 @@ func Text(w io.Writer, in Input, options TextOptions) error {
 		t.section(role, byRole[role])
 	}
 	hidden += t.medians(in)
-	t.part("ORDER", "", declaredConclusions(in.Comparison.Groups))
-	t.part("SCALE: ", slopesText, slopeSentences(in.Comparison))
-	t.part("WHY: ", whyText, causeLines(in))
-	for _, b := range sections(in) {
-		t.Block(b)
-	}
+	t.blocks(conclusionSections(in))
+	t.blocks(sections(in))
 	if len(all) == 0 && len(in.Comparison.Medians) == 0 {
 		t.Paragraph("", "", nothingToCompareText)
 		t.Line("")
@@ -101,34 +97,12 @@ func (t *textReport) head(c compare.Comparison) {
 	t.Line("")
 }
 
-// gates writes the outcome of each gate, before all tables, because gates determine the exit status.
-func (t *textReport) gates(list []compare.Gated) {
-	if len(list) == 0 {
-		return
+// blocks writes sections.
+func (t *textReport) blocks(list []doc.Block) {
+	for _, b := range list {
+		t.Block(b)
 	}
-	t.Line("GATES")
-	t.Line("")
-	for _, g := range list {
-		t.Paragraph("  "+prose.Left(string(g.Outcome), 7), "         ", g.Sentence)
-	}
-	t.Line("")
 }
-
-// part writes paragraphs below a heading; nothing if there are none.
-func (t *textReport) part(heading, about string, paragraphs []string) {
-	if len(paragraphs) == 0 {
-		return
-	}
-	t.Paragraph(heading, "  ", about)
-	t.Line("")
-	for _, p := range paragraphs {
-		t.Paragraph("  ", "    ", p)
-	}
-	t.Line("")
-}
-
-// declaredConclusions returns the conclusions of the groups for which all pairs were planned.
-func declaredConclusions(groups []compare.Group) []string { return conclusions(groups, true) }
 
 // conclusions returns the conclusions of the groups for which all pairs were planned, or of all other groups.
 func conclusions(groups []compare.Group, declared bool) []string {
@@ -288,14 +262,13 @@ func (t *textReport) foot(in Input) {
 			"%d more notes on single comparisons are in the HTML report and in -o json.", t.omitted))
 	}
 	t.gap(len(t.texts))
-	n := t.list("Warnings", warningSentences(c.Warnings)) + t.list("Implausible", findings(c)) +
-		t.list("Not measured", notMeasured(c)) +
-		t.list("Also differs from "+differsFrom(c)+" (its value in brackets)", alsoDiffers(c)) +
-		t.list("Invalid runs, repeated with their block", invalidRuns(c))
-	t.gap(n)
+	t.blocks(caveats(in))
 	t.Paragraph("", "", c.Scope)
 	t.Paragraph("", "", howToRead(c))
-	t.list("Time", timingOf(in).sentences())
+	if time := timingOf(in).sentences(); len(time) > 0 {
+		t.Line("")
+		t.Block(list("Time", time, ""))
+	}
 }
 
 // gap writes an empty line after a part that has lines.
@@ -303,18 +276,6 @@ func (t *textReport) gap(lines int) {
 	if lines > 0 {
 		t.Line("")
 	}
-}
-
-// list writes items below a title, and returns their number.
-func (t *textReport) list(title string, items []string) int {
-	if len(items) == 0 {
-		return 0
-	}
-	t.Paragraph("", "", title+":")
-	for _, s := range items {
-		t.Paragraph("  - ", "    ", s)
-	}
-	return len(items)
 }
 
 // unpairedText is the warning about a comparison without blocks.
@@ -352,9 +313,9 @@ func nonEmpty(parts ...string) []string {
 }
 
 // notMeasured returns what was not measured, with the reasons.
-func notMeasured(c compare.Comparison) []string {
+func notMeasured(all []result.NotMeasured) []string {
 	var list []string
-	for _, n := range expandWildcards(c.NotMeasured) {
+	for _, n := range expandWildcards(all) {
 		list = append(list, fmt.Sprintf("%s, %s: %s", n.Target, n.Case, n.Reason))
 	}
 	return list

@@ -184,7 +184,7 @@ func TestTextOfABuiltExperiment(t *testing.T) {
 	in := network(t)
 	got := textOf(t, in, TextOptions{Verbose: true})
 	for _, want := range []string{"PRIMARY", "EXPLORATORY", "~ undecided", "not measured",
-		"CONFIG_INET_ESP", "Invalid runs", "% of the", in.Comparison.Scope[:40]} {
+		"CONFIG_INET_ESP", "INVALID RUNS", "% of the", in.Comparison.Scope[:40]} {
 		if !strings.Contains(got, want) {
 			t.Errorf("the table lacks %q:\n%s", want, got)
 		}

@@ -20,6 +20,8 @@ type Terminal struct {
 	prose.Page
 	Colour bool      // escape sequences; the caller honours NO_COLOR
 	Level  doc.Depth // the last level that is written
+	// Omitted has the counts of the blocks that were left out.
+	Omitted []string
 
 	width int // of tables, in columns
 }
@@ -40,7 +42,13 @@ func (w *Terminal) Columns() int { return w.width }
 // Block writes a block below its heading, and an empty line, unless it is beyond the level or has no parts. The answer
 // alone does without introductions.
 func (w *Terminal) Block(b doc.Block) {
-	if b.Level > w.Level || len(b.Parts) == 0 {
+	if len(b.Parts) == 0 {
+		return
+	}
+	if b.Level > w.Level {
+		if b.Count != "" {
+			w.Omitted = append(w.Omitted, b.Count)
+		}
 		return
 	}
 	w.styled(bold, strings.ToUpper(prose.Plain(b.Title)))
