@@ -40,7 +40,8 @@ func (t *textReport) brief(in Input) {
 	all := groups(in)
 	h := newAnswer(in, all, nil, nil)
 	t.matrix(in, h)
-	hidden := t.medians(in)
+	medians, hidden := measured(in)
+	t.Block(medians)
 	if len(all) == 0 && len(c.Medians) == 0 {
 		t.Paragraph("", "", nothingToCompareText)
 		t.Line("")

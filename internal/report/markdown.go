@@ -26,7 +26,9 @@ func writeMarkdown(w io.Writer, in Input) error {
 	primary, hidden := partition(all, result.Primary)
 	exploratory, others := partition(all, result.Exploratory)
 	m.table("Primary", primary)
-	m.medians(in)
+	medians, further := measured(in)
+	m.Block(medians)
+	hidden += further
 	if len(c.Medians) == 0 {
 		m.line("▲ better; ▼ worse; = equivalent within ±%.3g %%; ~ undecided.", c.Delta*100)
 	}

@@ -7,8 +7,8 @@ import (
 	"strings"
 
 	"github.com/knotmeter/knotmeter/internal/compare"
+	"github.com/knotmeter/knotmeter/internal/doc"
 	"github.com/knotmeter/knotmeter/internal/metric"
-	"github.com/knotmeter/knotmeter/internal/prose"
 	"github.com/knotmeter/knotmeter/internal/result"
 	"github.com/knotmeter/knotmeter/internal/stats"
 	"github.com/knotmeter/knotmeter/internal/unit"
@@ -63,93 +63,23 @@ func shareOfReference(m compare.Median) string {
 	return fmt.Sprintf("%.0f %% of %s", m.UpperBound.TargetShare*100, m.UpperBound.Case)
 }
 
-// runCountText returns the number of runs of medians: "11 runs each", or "2 to 11 runs each".
-func runCountText(list []compare.Median) string {
-	least, most := list[0].Runs, list[0].Runs
-	for _, m := range list {
-		least, most = min(least, m.Runs), max(most, m.Runs)
-	}
-	if least == most {
-		return unit.Plural(most, "run") + " each"
-	}
-	return fmt.Sprintf("%d to %s each", least, unit.Plural(most, "run"))
-}
-
-// Columns of a median: two spaces, then case, metric, median and interval, separated by a space.
-const (
-	metricColumn         = 10
-	medianIntervalColumn = 25
-)
-
-// medians writes the medians of an experiment that compares nothing, and returns the number of medians that it leaves
-// out.
-func (t *textReport) medians(in Input) (hidden int) {
-	list, rest := splitMedians(in)
-	if len(list) == 0 {
-		return 0
-	}
-	t.Paragraph("MEASURED: ", "  ", fmt.Sprintf("medians, with their intervals; %s.", runCountText(list)))
-	t.Line("")
-	for i, l := range medianRows(in, list) {
-		t.median(l, shortValue(list[i].Median, list[i].Unit))
-	}
-	t.Line("")
-	return len(rest)
-}
-
-// median writes a median, with long names on lines of their own.
-func (t *textReport) median(l medianRow, value string) {
-	name, metricName := prose.Plain(l.Case), prose.Plain(l.Metric)
-	caseColumn := t.Width - 2 - metricColumn - valueColumn - medianIntervalColumn - 3
-	if prose.Width(name) > caseColumn {
-		t.Paragraph("  ", "  ", name)
-		name = ""
-	}
-	if prose.Width(metricName) > metricColumn {
-		t.Paragraph("  ", "  ", strings.TrimSpace(name+" "+metricName))
-		name, metricName = "", ""
-	}
-	t.Line("  " + strings.Join([]string{prose.Left(name, caseColumn), prose.Left(metricName, metricColumn),
-		prose.Right(value, valueColumn), prose.Right(l.Interval, medianIntervalColumn)}, " "))
-	if l.Share != "" {
-		t.Line("  " + prose.Left("", caseColumn) + " " + l.Share)
-	}
-}
-
-// medians writes a table of the medians of an experiment that compares nothing.
-func (m *comment) medians(in Input) {
-	list, rest := splitMedians(in)
-	var rows [][]string
-	for _, x := range list {
-		rows = append(rows, []string{
-			x.Case, x.Target, x.Metric, format(x.Median, x.Unit), medianInterval(x), strconv.Itoa(x.Runs), shareOfReference(x)})
-	}
-	m.rows("Measured", "", "| case | target | metric | median | interval | runs | |\n|--|--|--|--:|--:|--:|--|\n", rows)
-	if len(rest) > 0 {
-		m.line("%d more metrics of these cases are in the report and its JSON.", len(rest))
-	}
-}
-
-// A medianRow is a median as a row of a table; only the first row of a case names it.
-type medianRow struct{ Case, Metric, Median, Interval, Runs, Share string }
-
-// medianRows returns the rows of the table on the first screen.
-func medianRows(in Input, list []compare.Median) []medianRow {
-	var lines []medianRow
-	before := ""
-	for _, m := range list {
+// measured returns the medians of an experiment that compares nothing, and the number of medians that it leaves out.
+func measured(in Input) (b doc.Block, hidden int) {
+	shown, rest := splitMedians(in)
+	table := doc.Table{Columns: []doc.Column{{Head: "median"}, {Head: "interval"}, {Head: "runs"},
+		{Head: "of the node-to-node reference", Words: true}}}
+	for _, m := range shown {
 		name := m.Case
 		if len(in.Experiment.Targets) > 1 {
 			name += " on " + m.Target
 		}
-		l := medianRow{name, m.Metric, format(m.Median, m.Unit), medianInterval(m), strconv.Itoa(m.Runs), shareOfReference(m)}
-		if name == before {
-			l.Case = ""
-		}
-		before = name
-		lines = append(lines, l)
+		table.Rows = append(table.Rows, doc.Row{Group: name, Head: m.Metric, Cells: []doc.Cell{
+			{Text: format(m.Median, m.Unit)}, {Text: medianInterval(m)}, {Text: strconv.Itoa(m.Runs)},
+			{Text: shareOfReference(m)},
+		}})
 	}
-	return lines
+	return doc.Block{ID: "measured", Title: "Measured", Parts: parts(table.WithoutEmptyColumns()),
+		About: "Medians of the runs, each with its own interval, and as a share of the node-to-node reference."}, len(rest)
 }
 
 // mediansMatrix returns a table of medians with a column for each target.

@@ -49,10 +49,10 @@ type page struct {
 	Noise            noise
 	Trends           capped[trend] // if targets differ in a numeric option
 	Paths            *pathView
-	Nothing          string            // message if there is no result
-	Medians          capped[medianRow] // if nothing is compared
-	Undrawn          string            // note about cases without figures
-	Further          *matrix           // metrics other than the main ones
+	Nothing          string    // message if there is no result
+	Measured         doc.Block // medians, if nothing is compared
+	Undrawn          string    // note about cases without figures
+	Further          *matrix   // metrics other than the main ones
 	Cases            folded[caseRuns]
 	Latency          folded[latencySection]
 	Cost             *matrix
@@ -157,7 +157,7 @@ func newPage(in Input) *page {
 	p.Further = furtherMetrics(c, all)
 	if list, others := splitMedians(in); len(list) > 0 {
 		p.Further, p.Paths = mediansMatrix(others), nil // Paths would repeat the numbers
-		p.Medians = firstRows(medianRows(in, list))
+		p.Measured, _ = measured(in)
 		p.Sheet, p.Detectable = specificationSheet(in, list), detectableText(in, list)
 	} else if len(p.Forests) == 0 {
 		p.Nothing = nothingToCompareText

@@ -51,7 +51,9 @@ func Text(w io.Writer, in Input, options TextOptions) error {
 	for _, role := range roles {
 		t.section(role, byRole[role])
 	}
-	hidden += t.medians(in)
+	medians, further := measured(in)
+	t.Block(medians)
+	hidden += further
 	t.blocks(conclusionSections(in))
 	t.blocks(sections(in))
 	if len(all) == 0 && len(in.Comparison.Medians) == 0 {
