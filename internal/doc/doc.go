@@ -73,13 +73,14 @@ type Table struct {
 	Name    string // of the file with its figure; empty: it is not copied
 	Columns []Column
 	Rows    []Row
+	Legend  string // of marks and letters
 	// Apart allows media without enough width to show some of the columns in a table below, with the same rows.
 	Apart bool
 }
 
 // WithoutEmptyColumns returns the table without the columns in which no cell has a text.
 func (t Table) WithoutEmptyColumns() Table {
-	kept := Table{Name: t.Name, Rows: slices.Clone(t.Rows), Apart: t.Apart}
+	kept := Table{Name: t.Name, Legend: t.Legend, Rows: slices.Clone(t.Rows), Apart: t.Apart}
 	for i := range kept.Rows {
 		kept.Rows[i].Cells = nil
 	}
@@ -113,12 +114,13 @@ type Row struct {
 
 // A Cell is a text, with what is told of it.
 type Cell struct {
-	Text  string
-	Mark  Mark
-	Parts []string    // such as a change, its interval and its verdict, the most important first
-	Notes []string    // small texts below, such as a reason
-	Links []Hyperlink // to what is told of it elsewhere in the document
-	Plot  template.HTML
+	Text    string
+	Mark    Mark
+	Letters string      // of the groups that cannot be told apart
+	Parts   []string    // such as a change, its interval and its verdict, the most important first
+	Notes   []string    // small texts below, such as a reason
+	Links   []Hyperlink // to what is told of it elsewhere in the document
+	Plot    template.HTML
 }
 
 // A Hyperlink points to a block, or to an item that it names.

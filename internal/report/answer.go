@@ -33,6 +33,7 @@ type answerRow struct {
 	Case, Metric      string
 	Subject, Quantity string // "Pod → pod, other node"; "latency"
 	Sub               string // "pod-pod/other/tcp-rr p50, lower is better"
+	Reference         string // node-to-node reference, and what targets reach of it
 	Cells             []answerCell
 }
 
@@ -48,7 +49,8 @@ type answerCell struct {
 	Word          string
 	Why           string // reason for which it is undecided although its interval excludes zero
 	Mark          chart.Mark
-	Needed        int // estimated number of blocks that would decide; 0: no estimate
+	Directions    string // of a throughput: "12.0/11.0 Gbit/s TX/RX"
+	Needed        int    // estimated number of blocks that would decide; 0: no estimate
 	Bar           template.HTML
 	Marks         []finding
 }
@@ -120,8 +122,10 @@ func (h *answer) rows(c compare.Comparison, list []group, axis *chart.Forest, ma
 func (h *answer) row(g group) answerRow {
 	row := answerRow{Case: g.Case, Metric: g.Metric, Sub: g.Case + " " + g.Metric + ", " + betterText(g.Better)}
 	row.Subject, row.Quantity = subjectAndQuantity(g.Planned, g.Metric)
+	row.Reference = g.reference()
 	for _, column := range h.Columns {
-		row.Cells = append(row.Cells, answerCell{Column: column.Short, Number: missingCell(g, column.Name)})
+		row.Cells = append(row.Cells, answerCell{Column: column.Short, Number: missingCell(g, column.Name),
+			Directions: g.Directions[column.Name]})
 	}
 	return row
 }

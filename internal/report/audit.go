@@ -189,9 +189,9 @@ func AuditMarkdown(w io.Writer, sources []Audited) error {
 		}
 		for _, severity := range audit.Severities {
 			for _, f := range a.Findings(severity) {
-				b.WriteString(tableRow([]string{
+				b.WriteString("| " + strings.Join([]string{
 					string(severity), f.Rule, markdown.Escape(a.subject(f)), markdown.Escape(f.Saw), markdown.Escape(f.Why),
-				}))
+				}, " | ") + " |\n")
 			}
 		}
 		if words := a.idleText(); words != "" {

@@ -9,7 +9,6 @@ import (
 
 	"github.com/knotmeter/knotmeter/internal/compare"
 	"github.com/knotmeter/knotmeter/internal/metric"
-	"github.com/knotmeter/knotmeter/internal/prose"
 	"github.com/knotmeter/knotmeter/internal/report/chart"
 )
 
@@ -21,9 +20,6 @@ const maxMatrixTargets = 5
 func (h answer) ranked(in Input) bool {
 	return len(h.Columns) > maxMatrixTargets || in.Experiment.Design.AllPairs && len(h.Columns) > 2
 }
-
-// rankedValueWidth is the width of a value with its verdict on a terminal, and of the heading above it.
-const rankedValueWidth = briefValue + 2
 
 // casesPerRanking is the number of cases side by side in a page.
 const casesPerRanking = 4
@@ -215,80 +211,6 @@ func bestTargets(g compare.Group) map[string]bool {
 		return nil
 	}
 	return best
-}
-
-// ranking writes a row for each target and a column for each case, in as many tables as the width requires. If all
-// pairs were compared, letters of groups follow the values.
-func (t *textReport) ranking(c compare.Comparison, h answer) {
-	name, letters := 0, lettersOf(c)
-	for _, column := range h.Columns {
-		name = max(name, prose.Width(prose.Plain(column.Short)))
-	}
-	name = min(name, 24)
-	width := 2 + rankedValueWidth
-	for _, l := range letters {
-		width = max(width, 2+rankedValueWidth+prose.Width(l))
-	}
-	each := max((t.Columns()-name)/width, 1)
-	for rest := h.Rows; len(rest) > 0; rest = rest[min(each, len(rest)):] {
-		t.rankingTable(h.Columns, rest[:min(each, len(rest))], letters, name, width)
-	}
-	key := signs(c, h)
-	if len(letters) > 0 {
-		key += "; targets that share a letter cannot be told apart"
-	}
-	t.Faint(key + ".")
-}
-
-// rankingTable writes one table of the ranking; name and width are the columns of a name and of a case with its gap.
-func (t *textReport) rankingTable(columns []answerColumn, rows []answerRow, letters map[[3]string]string,
-	name, width int,
-) {
-	var heads [][]string
-	lines := 0
-	for _, row := range rows {
-		head := append(prose.Wrap(prose.Plain(row.Subject), width-2), prose.Cut(prose.Plain(row.Quantity), width-2))
-		heads, lines = append(heads, head), max(lines, len(head))
-	}
-	for i := range lines {
-		line := strings.Repeat(" ", name)
-		for _, head := range heads {
-			text := ""
-			if at := i - lines + len(head); at >= 0 {
-				text = head[at]
-			}
-			line += "  " + prose.Left(text, width-2)
-		}
-		t.Line(t.Style("1", strings.TrimRight(line, " ")))
-	}
-	names := shortNames(columns, name)
-	for i, column := range columns {
-		line := prose.Left(names[i], name)
-		for _, row := range rows {
-			cell := row.Cells[i]
-			mark := " "
-			if cell.Word != "" {
-				mark = t.Style(verdictCodes[cell.Mark], verdictSign(cell.Mark))
-			}
-			letter := letters[[3]string{row.Case, row.Metric, column.Name}]
-			line += "  " + prose.Right(shortText(cell), briefValue) + " " + mark + prose.Left(letter, width-2-rankedValueWidth)
-		}
-		t.Line(strings.TrimRight(line, " "))
-	}
-	t.Line("")
-}
-
-// shortNames returns the names of columns, cut to a width: at the end, or in the middle if two would be the same.
-func shortNames(columns []answerColumn, width int) []string {
-	var ends, middles []string
-	for _, column := range columns {
-		name := prose.Plain(column.Short)
-		ends, middles = append(ends, prose.Cut(name, width)), append(middles, prose.CutMiddle(name, width))
-	}
-	if len(distinct(ends)) < len(ends) {
-		return middles
-	}
-	return ends
 }
 
 // lettersOf returns the letters of the groups of indistinguishable targets, by case, metric and target.

@@ -1,13 +1,25 @@
 package report
 
 import (
+	"cmp"
 	"fmt"
+	"math"
+	"slices"
 
 	"github.com/knotmeter/knotmeter/internal/compare"
 	"github.com/knotmeter/knotmeter/internal/doc"
 	"github.com/knotmeter/knotmeter/internal/result"
 	"github.com/knotmeter/knotmeter/internal/unit"
 )
+
+// document returns a report for media that do not draw: what belongs to the answer first, then the details.
+func document(in Input, all []group) []doc.Block {
+	h := newAnswer(in, all, nil, nil)
+	blocks := slices.Concat([]doc.Block{gates(in.Comparison)}, h.blocks(in, all), conclusionSections(in),
+		[]doc.Block{{Parts: faint(blocksNeededText(h), causesSentence(in))}}, sections(in), caveats(in, all))
+	slices.SortStableFunc(blocks, func(a, b doc.Block) int { return cmp.Compare(a.Level, b.Level) })
+	return present(blocks...)
+}
 
 // sections returns the sections of a report that have something to tell, in its order.
 func sections(in Input) []doc.Block {
@@ -34,17 +46,19 @@ func conclusionSections(in Input) []doc.Block {
 		scale.Parts = append(scale.Parts, doc.Block{Title: "Exploratory", Level: doc.Detail,
 			Parts: []doc.Element{doc.Items(rest)}})
 	}
+	exploratory := conclusions(c.Groups, false)
 	why := list("Why", causeLines(in), "")
 	why.About = "What else differs between the two targets in the blocks of a verdict, in the direction that harms."
 	return present(
 		list("Order", conclusions(c.Groups, true), "the order of all targets"),
+		list("Order in exploratory rows", exploratory, "the order in "+counted(exploratory, "exploratory row")),
 		list("By group of cases", subjectSentences(c), ""),
 		scale, why,
 	)
 }
 
 // caveats returns the sections below the results with what a reader has to know about them; a page has them as chips.
-func caveats(in Input) []doc.Block {
+func caveats(in Input, all []group) []doc.Block {
 	c := in.Comparison
 	var acute doc.Block
 	var standing []string
@@ -69,6 +83,9 @@ func caveats(in Input) []doc.Block {
 	if worst := newFindings(c).Worst(); worst != "" {
 		acute.Parts = append(acute.Parts, doc.Paragraph{Text: worst})
 	}
+	primary, _ := partition(all, result.Primary)
+	exploratory, _ := partition(all, result.Exploratory)
+	shown := slices.Concat(primary, exploratory)
 	invalid, differ := 0, alsoDiffers(c)
 	for _, t := range c.Targets {
 		invalid += t.Invalid
@@ -78,6 +95,7 @@ func caveats(in Input) []doc.Block {
 		differing = "1 target that differs in other facts"
 	}
 	return present(acute,
+		list("Notes on single comparisons", rowNotes(shown, maxNotes), counted(rowNotes(shown, math.MaxInt), "note")),
 		list("Standing warnings", standing, counted(standing, "standing warning")),
 		list("Implausible", findings(c), counted(c.Findings, "audit finding")),
 		list("Not measured", notMeasured(rest), fmt.Sprintf("%d not measured", len(rest))),

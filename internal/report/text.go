@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"io"
 	"slices"
-	"strconv"
 	"strings"
 
 	"github.com/knotmeter/knotmeter/internal/compare"
@@ -12,7 +11,6 @@ import (
 	"github.com/knotmeter/knotmeter/internal/doc/text"
 	"github.com/knotmeter/knotmeter/internal/prose"
 	"github.com/knotmeter/knotmeter/internal/result"
-	"github.com/knotmeter/knotmeter/internal/unit"
 )
 
 // TextOptions are the options of a text report.
@@ -24,72 +22,20 @@ type TextOptions struct {
 
 // Matrix writes only the table of [Text], for an experiment in progress. The error is the writer's.
 func Matrix(w io.Writer, in Input, options TextOptions) error {
-	t := newTextReport(options)
+	t := options.terminal()
 	in = in.inStorageUnits()
-	t.matrix(in, newAnswer(in, groups(in), nil, nil))
+	t.Block(newAnswer(in, groups(in), nil, nil).block(in))
 	return write(w, t.String())
 }
 
-// Text writes the answer as a table for a terminal, with the caveats below. The error is the writer's.
+// Text writes the answer as a table for a terminal, with the caveats below; verbose, with all details. The error is the
+// writer's.
 func Text(w io.Writer, in Input, options TextOptions) error {
-	t := newTextReport(options)
+	t := options.terminal()
 	in = in.inStorageUnits()
-	if !options.Verbose {
-		t.brief(in)
-		return write(w, t.String())
-	}
-	t.head(in.Comparison)
-	t.Block(gates(in.Comparison))
-	all := groups(in)
-	hidden, byRole := 0, map[result.Role][]group{}
-	for _, role := range roles {
-		kept, others := partition(all, role)
-		hidden += others
-		byRole[role] = kept
-	}
-	t.texts, t.omitted = chooseNotes(slices.Concat(byRole[result.Primary], byRole[result.Exploratory]), maxNotes)
-	for _, role := range roles {
-		t.section(role, byRole[role])
-	}
-	medians, further := measured(in)
-	t.Block(medians)
-	hidden += further
-	t.blocks(conclusionSections(in))
-	t.blocks(sections(in))
-	if len(all) == 0 && len(in.Comparison.Medians) == 0 {
-		t.Paragraph("", "", nothingToCompareText)
-		t.Line("")
-	}
-	if hidden > 0 {
-		t.Paragraph("", "", fmt.Sprintf("%d more metrics of these cases are in the HTML report and in -o json.", hidden))
-		t.Line("")
-	}
-	t.foot(in)
-	return write(w, t.String())
-}
-
-var roles = []result.Role{result.Primary, result.Exploratory}
-
-type textReport struct {
-	*text.Terminal
-	texts   []string // notes below the table, in order
-	omitted int      // number of notes that did not fit
-}
-
-func newTextReport(options TextOptions) *textReport {
-	level := doc.Answer
-	if options.Verbose {
-		options.Width, level = 0, doc.Detail
-	}
-	w := text.NewTerminal(options.Width)
-	w.Colour, w.Level = options.Colour, level
-	return &textReport{Terminal: w}
-}
-
-// head writes the headline, the summary, and what changed between sessions or visits.
-func (t *textReport) head(c compare.Comparison) {
+	c, all := in.Comparison, groups(in)
 	t.Paragraph("", "", c.Headline+".")
-	t.Paragraph("", "", c.Summary)
+	t.Faint(c.Summary)
 	if !c.Paired {
 		t.Paragraph("", "", unpairedText)
 	}
@@ -97,13 +43,45 @@ func (t *textReport) head(c compare.Comparison) {
 		t.Paragraph("! ", "  ", s)
 	}
 	t.Line("")
-}
-
-// blocks writes sections.
-func (t *textReport) blocks(list []doc.Block) {
-	for _, b := range list {
+	for _, b := range document(in, all) {
 		t.Block(b)
 	}
+	if options.Verbose {
+		t.Paragraph("", "", c.Scope)
+		t.Paragraph("", "", howToRead(c))
+		t.Line("")
+		t.Block(list("Time", timingOf(in).sentences(), ""))
+		return write(w, strings.TrimRight(t.String(), "\n")+"\n")
+	}
+	if len(t.Omitted) > 0 {
+		where := "--verbose and the report"
+		if causesSentence(in) != "" {
+			where = "--verbose, 'knotmeter explain' and the report"
+		}
+		t.Faint("Also: " + prose.Enumerate(t.Omitted) + "; " + where + " have them.")
+	}
+	t.Faint(scopeLine(in))
+	return write(w, t.String())
+}
+
+// terminal returns an empty text.
+func (o TextOptions) terminal() *text.Terminal {
+	level := doc.Answer
+	if o.Verbose {
+		o.Width, level = 0, doc.Detail
+	}
+	t := text.NewTerminal(o.Width)
+	t.Colour, t.Level = o.Colour, level
+	return t
+}
+
+// faint returns the texts that are not empty as paragraphs.
+func faint(texts ...string) []doc.Element {
+	var list []doc.Element
+	for _, text := range nonEmpty(texts...) {
+		list = append(list, doc.Paragraph{Text: text, Tone: doc.Faint})
+	}
+	return list
 }
 
 // conclusions returns the conclusions of the groups for which all pairs were planned, or of all other groups.
@@ -115,169 +93,6 @@ func conclusions(groups []compare.Group, declared bool) []string {
 		}
 	}
 	return list
-}
-
-// section writes the groups of a role.
-func (t *textReport) section(role result.Role, list []group) {
-	if len(list) == 0 {
-		return
-	}
-	if role == result.Exploratory {
-		t.Paragraph("EXPLORATORY: ", "  ", "no verdict was planned for these; false discoveries are controlled.")
-	} else {
-		t.Line("PRIMARY")
-	}
-	t.Line("")
-	for _, g := range list {
-		t.group(g)
-		t.Line("")
-	}
-}
-
-// Columns of a row: two spaces, then label, value, change, interval, verdict and note, separated by a space.
-const (
-	valueColumn    = 11
-	changeColumn   = 9
-	intervalColumn = 18
-	wordColumn     = 11
-	noteColumn     = 5
-	labelColumn    = prose.Columns - 2 - valueColumn - changeColumn - intervalColumn - wordColumn - noteColumn - 5
-)
-
-// group writes a group: the baseline, each target, and the reference.
-func (t *textReport) group(g group) {
-	t.Paragraph("", "  ", fmt.Sprintf("%s, %s, %s", g.Case, g.Metric, betterText(g.Better)))
-	t.row(g.Baseline, prose.Right(shortValue(g.BaselineMedian, g.Unit),
-		valueColumn)+" "+prose.Right("baseline", changeColumn))
-	for _, r := range g.Rows {
-		t.comparison(r)
-	}
-	for _, n := range g.Missing {
-		t.row(n.Target, prose.Right("not measured", valueColumn+1))
-	}
-	t.bound(g)
-}
-
-// row writes a label and its cells, on two lines if the label is long.
-func (t *textReport) row(label, cells string) {
-	label = prose.Plain(label)
-	if prose.Width(label) <= labelColumn {
-		t.Line("  " + prose.Left(label, labelColumn) + " " + cells)
-		return
-	}
-	t.Paragraph("  ", "  ", label)
-	t.Line("  " + prose.Left("", labelColumn) + " " + cells)
-}
-
-// comparison writes a target's row. Note numbers that do not fit get a line of their own.
-func (t *textReport) comparison(r compare.Row) {
-	cells := []string{
-		prose.Right(shortValue(r.TargetMedian, r.Unit), valueColumn),
-		prose.Right(change(r.Change), changeColumn),
-		prose.Right(interval(r.CI), intervalColumn),
-		t.colouredVerdict(r),
-	}
-	numbers := t.marks(r)
-	marks := "[" + strings.Join(numbers, ",") + "]"
-	fits := prose.Width(marks) <= noteColumn
-	if len(numbers) > 0 && fits {
-		cells = append(cells, marks)
-	}
-	t.row(r.Target, strings.Join(cells, " "))
-	if !fits {
-		t.Paragraph("    ", "    ", "notes "+strings.Join(numbers, ", "))
-	}
-	t.why(whyUndecided(r))
-}
-
-// why writes the reason for which the row above is undecided, if there is one.
-func (t *textReport) why(reason string) {
-	if reason != "" {
-		t.Line(t.Style("2", "    undecided: "+reason))
-	}
-}
-
-// shortValue formats a value within its column: a count may have more digits.
-func shortValue(n compare.Number, u unit.Unit) string {
-	text := format(n, u)
-	if prose.Width(text) <= valueColumn {
-		return text
-	}
-	return fmt.Sprintf("%.3g %s", float64(n), u)
-}
-
-// marks returns the numbers of a row's notes, and a plus if some are omitted.
-func (t *textReport) marks(r compare.Row) []string {
-	var marks []string
-	all := notes(r)
-	for i, text := range t.texts {
-		if slices.Contains(all, text) {
-			marks = append(marks, strconv.Itoa(i+1))
-		}
-	}
-	if slices.ContainsFunc(all, func(n string) bool { return !slices.Contains(t.texts, n) }) {
-		marks = append(marks, "+")
-	}
-	return marks
-}
-
-// colouredVerdict returns the verdict, padded without counting the escape sequences.
-func (t *textReport) colouredVerdict(r compare.Row) string {
-	text := verdictWord(r)
-	if r.Verdict == compare.Undecided {
-		text = "~ " + text
-	}
-	padding := strings.Repeat(" ", max(wordColumn-prose.Width(text), 0))
-	return t.Style(verdictCodes[mark(r)], text) + padding
-}
-
-// bound writes the node-to-node reference of a group, and the shares that targets reach.
-func (t *textReport) bound(g group) {
-	b := g.Bound
-	if b == nil {
-		return
-	}
-	text := fmt.Sprintf("%s %s (%s)%s", referenceName, g.references(), b.Case, exceededText(*b))
-	var shares []string
-	if b.BaselineShare.Known() {
-		shares = append(shares, fmt.Sprintf("%s %.0f %%", g.Baseline, b.BaselineShare*100))
-	}
-	for _, r := range g.Rows {
-		if u := r.UpperBound; u != nil && u.TargetShare.Known() {
-			shares = append(shares, fmt.Sprintf("%s %.0f %%", r.Target, u.TargetShare*100))
-		}
-	}
-	if len(shares) > 0 {
-		text += "; of that: " + strings.Join(shares, ", ")
-	}
-	t.Paragraph("  ", "    ", text)
-}
-
-// foot writes notes, warnings, differences and times below the tables.
-func (t *textReport) foot(in Input) {
-	c := in.Comparison
-	for i, text := range t.texts {
-		t.Paragraph(prose.Left(fmt.Sprintf("[%d]", i+1), 5), "     ", text)
-	}
-	if t.omitted > 0 {
-		t.Paragraph("[+]  ", "     ", fmt.Sprintf(
-			"%d more notes on single comparisons are in the HTML report and in -o json.", t.omitted))
-	}
-	t.gap(len(t.texts))
-	t.blocks(caveats(in))
-	t.Paragraph("", "", c.Scope)
-	t.Paragraph("", "", howToRead(c))
-	if time := timingOf(in).sentences(); len(time) > 0 {
-		t.Line("")
-		t.Block(list("Time", time, ""))
-	}
-}
-
-// gap writes an empty line after a part that has lines.
-func (t *textReport) gap(lines int) {
-	if lines > 0 {
-		t.Line("")
-	}
 }
 
 // unpairedText is the warning about a comparison without blocks.
@@ -370,4 +185,37 @@ func invalidRuns(c compare.Comparison) []string {
 		list = append(list, fmt.Sprintf("%s: %d of %d: %s", t.Name, t.Invalid, t.Runs, strings.Join(reasons, "; ")))
 	}
 	return list
+}
+
+// blocksNeededText returns a sentence with the largest number of blocks that would decide a shown comparison; empty if
+// there is none.
+func blocksNeededText(h answer) string {
+	most := 0
+	for _, row := range h.Rows {
+		for _, c := range row.Cells {
+			most = max(most, c.Needed)
+		}
+	}
+	if most == 0 {
+		return ""
+	}
+	return fmt.Sprintf("About %d blocks would decide what is undecided, as far as these runs tell.", most)
+}
+
+// scopeLine returns the scope of the results in a line, with the time of the runs.
+func scopeLine(in Input) string {
+	when := "at this time"
+	if len(in.Runs) > 0 {
+		byStart := func(a, b result.Run) int { return a.Start.Compare(b.Start) }
+		first := slices.MinFunc(in.Runs, byStart).Start.UTC().Format("2006-01-02 15:04")
+		last := slices.MaxFunc(in.Runs, byStart).Start.UTC().Format("2006-01-02 15:04")
+		switch {
+		case slices.ContainsFunc(in.Runs, func(r result.Run) bool { return r.Start.IsZero() }):
+		case in.Comparison.Paired || first == last:
+			when = "at " + first + " UTC"
+		default:
+			when = "between " + first + " and " + last + " UTC"
+		}
+	}
+	return "This holds for these targets, on these machines, " + when + "."
 }

@@ -58,7 +58,7 @@ func TestUndecidedSaysWhy(t *testing.T) {
 	drifts := rows[0]
 	drifts.Warnings = []compare.Warning{{Code: compare.Drift}}
 	got := inFormat(t, "markdown", input(drifts))
-	if !strings.Contains(got, "undecided (the runs rise or fall from run to run)") {
+	if !strings.Contains(got, "undecided: the runs rise or fall from run to run") {
 		t.Errorf("a row is undecided by drift, and does not say so:\n%s", got)
 	}
 	if n := strings.Count(formats["table"], "fewer than 6 runs"); n != 1 {

@@ -57,37 +57,18 @@ func (m *Comment) Fold(title string, part func()) {
 	}
 }
 
-// maxOpen is the largest number of entries of a detail that is not folded.
-const maxOpen = 20
-
-// Block writes a block below its heading; the data of a page are left out. Long details are folded.
+// Block writes a block below its heading; the data of a page are left out. Details with a count are folded below it.
 func (m *Comment) Block(b doc.Block) {
 	switch {
 	case b.Level == doc.Data || len(b.Parts) == 0:
-	case b.Level == doc.Detail && entries(b) > maxOpen:
-		m.Fold(b.Title, func() { m.parts(b) })
+	case b.Level == doc.Detail && b.Count != "":
+		m.Fold(b.Count, func() { m.parts(b) })
 	default:
 		if b.Title != "" {
 			m.Line("### " + Escape(b.Title))
 		}
 		m.parts(b)
 	}
-}
-
-// entries returns the number of rows and items of a block.
-func entries(b doc.Block) int {
-	n := 0
-	for _, p := range b.Parts {
-		switch p := p.(type) {
-		case doc.Items:
-			n += len(p)
-		case doc.Table:
-			n += len(p.Rows)
-		case doc.Block:
-			n += entries(p)
-		}
-	}
-	return n
 }
 
 func (m *Comment) parts(b doc.Block) {
@@ -173,11 +154,12 @@ func (m *Comment) table(t doc.Table) {
 		m.Put(text + " |\n")
 	}
 	m.End()
+	m.Line(Escape(t.Legend))
 }
 
 // cell returns a cell, with its parts and notes below the text to keep the table narrow.
 func cell(c doc.Cell) string {
-	lines := []string{Escape(c.Text)}
+	lines := []string{Escape(strings.TrimSpace(c.Text + " " + c.Letters))}
 	if len(c.Parts) > 0 {
 		lines = append(lines, signs[c.Mark]+Escape(strings.Join(c.Parts, " ")))
 	} else if c.Mark != "" {

@@ -32,7 +32,7 @@ func TestRoom(t *testing.T) {
 	var w Comment
 	for range 30 {
 		b := doctest.Block()
-		b.Level = doc.Detail
+		b.Level, b.Count = doc.Detail, "1 sample"
 		for range 3 {
 			b.Parts = append(b.Parts, b.Parts...)
 		}

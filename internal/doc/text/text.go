@@ -51,6 +51,9 @@ func (w *Terminal) Block(b doc.Block) {
 		}
 		return
 	}
+	if b.Title != "" && w.String() != "" && !strings.HasSuffix(w.String(), "\n\n") {
+		w.Line("")
+	}
 	w.styled(bold, strings.ToUpper(prose.Plain(b.Title)))
 	w.parts(b)
 	if b.Title != "" {
@@ -136,6 +139,8 @@ const (
 	minName = 16
 	maxName = 36
 	gap     = 2 // between columns
+	// maxHeadWord is the width of the longest word of a heading that widens its column.
+	maxHeadWord = 14
 )
 
 // A layout has the widths of a table's columns.
@@ -144,25 +149,21 @@ type layout struct {
 	parts int // parts of cells that are shown
 	text  []int
 	part  [][]int // by column and part
-	marks []bool  // columns with verdicts
+	signs []int   // widths of verdicts with their letters
 	words []bool  // columns of words
 }
 
 // newLayout returns the widths with so many parts of each cell.
 func newLayout(t doc.Table, parts int) layout {
 	n := len(t.Columns)
-	l := layout{parts: parts, text: make([]int, n), part: make([][]int, n), marks: make([]bool, n), words: make([]bool, n)}
-	for i, c := range t.Columns {
-		l.words[i] = c.Words
-		for _, word := range strings.Fields(prose.Plain(c.Head)) {
-			l.text[i] = max(l.text[i], prose.Width(word))
-		}
-	}
+	l := layout{parts: parts, text: make([]int, n), part: make([][]int, n), signs: make([]int, n), words: make([]bool, n)}
 	for _, row := range t.Rows {
 		l.name = max(l.name, prose.Width(prose.Plain(row.Head))+indent(row))
 		for i, c := range row.Cells {
 			l.text[i] = max(l.text[i], prose.Width(prose.Plain(c.Text)))
-			l.marks[i] = l.marks[i] || c.Mark != ""
+			if c.Mark != "" || c.Letters != "" {
+				l.signs[i] = max(l.signs[i], len(" ~")+prose.Width(c.Letters))
+			}
 			for k, p := range c.Parts[:min(parts, len(c.Parts))] {
 				if k == len(l.part[i]) {
 					l.part[i] = append(l.part[i], 0)
@@ -172,19 +173,44 @@ func newLayout(t doc.Table, parts int) layout {
 		}
 	}
 	l.name = min(l.name, maxName)
+	for i, c := range t.Columns {
+		l.words[i] = c.Words
+		for _, word := range strings.Fields(prose.Plain(c.Head)) {
+			l.text[i] += max(min(prose.Width(word), maxHeadWord)-l.column(i), 0)
+		}
+	}
 	return l
 }
 
 // column returns the width of a column without its gap.
 func (l layout) column(i int) int {
-	width := l.text[i]
-	if l.marks[i] {
-		width += len(" ~")
-	}
+	width := l.text[i] + l.signs[i]
 	for _, p := range l.part[i] {
 		width += 1 + p
 	}
 	return width
+}
+
+// alike returns the layout with all columns as wide as the widest, for cells below each other.
+func (l layout) alike() layout {
+	n := len(l.text)
+	all := layout{name: l.name, parts: l.parts, words: l.words, text: make([]int, n), signs: make([]int, n),
+		part: make([][]int, n)}
+	for i := range n {
+		for k := range n {
+			if l.words[k] {
+				continue
+			}
+			all.text[i], all.signs[i] = max(all.text[i], l.text[k]), max(all.signs[i], l.signs[k])
+			for p, width := range l.part[k] {
+				if p == len(all.part[i]) {
+					all.part[i] = append(all.part[i], 0)
+				}
+				all.part[i][p] = max(all.part[i][p], width)
+			}
+		}
+	}
+	return all
 }
 
 // width returns the width of a line.
@@ -205,7 +231,8 @@ func indent(row doc.Row) int {
 }
 
 // table writes a table with as many parts of its cells as fit the width; words that do not fit next to them become notes
-// below the rows. If not even its texts fit, it writes several tables below each other, or a line for each cell.
+// below the rows. If not even its texts fit, it writes several tables below each other, or a line for each cell. Tables
+// without the words of their marks have a legend.
 func (w *Terminal) table(t doc.Table) {
 	if len(t.Rows) == 0 {
 		return
@@ -217,9 +244,15 @@ func (w *Terminal) table(t doc.Table) {
 		}
 	}
 	for parts := most; parts >= 0; parts-- {
+		if parts == most-1 && hasVerdicts(t) && len(t.Rows)*(len(t.Columns)+1) <= screen {
+			break // every verdict with its interval still fits a screen
+		}
 		for _, t := range []doc.Table{t, withWordsBelow(t)} {
 			if l := newLayout(t, parts); l.width() <= w.width {
 				w.grid(t, l)
+				if parts < most || most == 0 {
+					w.Faint(t.Legend)
+				}
 				return
 			}
 		}
@@ -228,15 +261,26 @@ func (w *Terminal) table(t doc.Table) {
 		w.cells(t, newLayout(t, most))
 		return
 	}
-	l := newLayout(t, 0)
+	l := newLayout(t, most)
 	for from := 0; from < len(t.Columns); {
 		width, to := l.name, from
 		for ; to < len(t.Columns) && (to == from || width+gap+l.column(to) <= w.width); to++ {
 			width += gap + l.column(to)
 		}
-		w.grid(between(t, from, to), layout{l.name, 0, l.text[from:to], l.part[from:to], l.marks[from:to], l.words[from:to]})
+		w.grid(between(t, from, to), layout{l.name, most, l.text[from:to], l.part[from:to], l.signs[from:to], l.words[from:to]})
 		from = to
 	}
+	w.Faint(t.Legend)
+}
+
+// screen is the number of lines of a table with which a whole answer fits on 24 lines.
+const screen = 14
+
+// hasVerdicts reports whether cells have marks.
+func hasVerdicts(t doc.Table) bool {
+	return slices.ContainsFunc(t.Rows, func(r doc.Row) bool {
+		return slices.ContainsFunc(r.Cells, func(c doc.Cell) bool { return c.Mark != "" && len(c.Parts) > 1 })
+	})
 }
 
 // withWordsBelow returns a table without its columns of words, which become notes of the rows.
@@ -301,12 +345,27 @@ func (w *Terminal) grid(t doc.Table, l layout) {
 	}
 }
 
+// wrapHead returns the lines of a heading. Words that are wider than a line end at slashes.
+func wrapHead(text string, width int) []string {
+	list := strings.Fields(prose.Plain(text))
+	for i, word := range list {
+		if prose.Width(word) > width {
+			list[i] = strings.ReplaceAll(word, "/", "/ ")
+		}
+	}
+	lines := prose.Wrap(strings.Join(list, " "), width)
+	for i, line := range lines {
+		lines[i] = strings.ReplaceAll(line, "/ ", "/")
+	}
+	return lines
+}
+
 // heads writes the headings of the columns, on as many lines as the longest needs.
 func (w *Terminal) heads(t doc.Table, l layout) {
 	var heads [][]string
 	lines := 0
 	for i, c := range t.Columns {
-		head := prose.Wrap(prose.Plain(c.Head), l.column(i))
+		head := wrapHead(c.Head, l.column(i))
 		heads, lines = append(heads, head), max(lines, len(head))
 	}
 	for n := range lines {
@@ -331,8 +390,8 @@ func (w *Terminal) cell(c doc.Cell, l layout, i int) string {
 	if l.words[i] {
 		text = prose.Left(prose.Plain(c.Text), l.text[i])
 	}
-	if l.marks[i] {
-		text += " " + w.Style(code, prose.Left(signs[c.Mark], 1))
+	if l.signs[i] > 0 {
+		text += " " + w.Style(code, prose.Left(signs[c.Mark], 1)) + prose.Left(c.Letters, l.signs[i]-2)
 	}
 	for k, width := range l.part[i] {
 		part := ""
@@ -340,9 +399,9 @@ func (w *Terminal) cell(c doc.Cell, l layout, i int) string {
 			part = prose.Plain(c.Parts[k])
 		}
 		if k > 0 {
-			text += " " + w.Style(faint, prose.Left(part, width))
+			text += " " + w.Style(faint, part) + prose.Left("", width-prose.Width(part))
 		} else {
-			text += " " + w.Style(code, prose.Right(part, width))
+			text += " " + prose.Right("", width-prose.Width(part)) + w.Style(code, part)
 		}
 	}
 	return text
@@ -354,7 +413,8 @@ func (w *Terminal) cells(t doc.Table, l layout) {
 	for _, c := range t.Columns {
 		name = max(name, prose.Width(prose.Plain(c.Head)))
 	}
-	name = min(name, maxName)
+	l = l.alike()
+	name = max(min(name, maxName, w.width-l.column(0)-3), minName)
 	for _, row := range t.Rows {
 		head := row.Head
 		if row.Group != "" {
@@ -365,13 +425,22 @@ func (w *Terminal) cells(t doc.Table, l layout) {
 			if c.Text == "" {
 				continue
 			}
-			lead := "  " + prose.Left(prose.Cut(prose.Plain(t.Columns[i].Head), name), name) + " "
-			if prose.Width(lead)+l.column(i) <= w.width {
-				w.Line(lead + w.cell(c, l, i))
+			column := prose.Plain(t.Columns[i].Head)
+			if prose.Width(column) > name {
+				w.Paragraph("  ", "  ", column)
+				column = ""
+			}
+			lead := "  " + prose.Left(column, name) + " "
+			if t.Columns[i].Words || prose.Width(lead)+l.column(i) > w.width {
+				text := strings.Join(append([]string{c.Text, signs[c.Mark]}, c.Parts...), " ")
+				w.Paragraph(lead, strings.Repeat(" ", prose.Width(lead)), text)
 				continue
 			}
-			text := strings.Join(append([]string{c.Text, signs[c.Mark]}, c.Parts...), " ")
-			w.Paragraph(lead, strings.Repeat(" ", prose.Width(lead)), text)
+			if note := t.Columns[i].Note; note != "" && len(c.Parts) == 0 {
+				w.Line(lead + prose.Right(prose.Plain(c.Text), l.text[i]) + " " + w.Style(faint, note))
+				continue
+			}
+			w.Line(lead + w.cell(c, l, i))
 		}
 		w.notes(row)
 	}
@@ -380,7 +449,7 @@ func (w *Terminal) cells(t doc.Table, l layout) {
 // notes writes the second line of a row's head, and the notes of its cells, each once.
 func (w *Terminal) notes(row doc.Row) {
 	var list []string
-	if row.Sub != "" {
+	if row.Sub != "" && w.Level > doc.Answer {
 		list = append(list, row.Sub)
 	}
 	for _, c := range row.Cells {

@@ -33,7 +33,7 @@ func TestEveryWidth(t *testing.T) {
 		for line := range strings.Lines(colours.ReplaceAllString(w.String(), "")) {
 			line = strings.TrimSuffix(line, "\n")
 			if prose.Width(line) > max(w.Columns(), MinWidth) && len(strings.Fields(line)) > 1 {
-				t.Errorf("%d columns: %q has %d", w.Columns(), line, prose.Width(line))
+				t.Fatalf("%d columns: %q has %d", w.Columns(), line, prose.Width(line))
 			}
 			if strings.ContainsRune(line, '\x1b') {
 				t.Errorf("%q has an escape sequence", line)
