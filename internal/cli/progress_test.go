@@ -197,7 +197,7 @@ func TestTTYProgressHasTheMatrix(t *testing.T) {
 	going = nil
 	decide(e, 8, runs)
 	p.show(runner.Event{Kind: runner.CaseDecided, Case: "a/rr", Block: 8, Blocks: 30})
-	if text := strings.Join(emulator(out.String()), "\n"); !strings.Contains(text, "▼ worse") {
+	if text := strings.Join(emulator(out.String()), "\n"); !strings.Contains(text, "▼") || !strings.Contains(text, " worse") {
 		t.Errorf("after the look the screen has\n%s", text)
 	}
 	p.height = 6

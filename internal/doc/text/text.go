@@ -230,8 +230,8 @@ func indent(row doc.Row) int {
 	return 0
 }
 
-// table writes a table with as many parts of its cells as fit the width; words that do not fit next to them become notes
-// below the rows. If not even its texts fit, it writes several tables below each other, or a line for each cell. Tables
+// table writes a table with as many parts of its cells as fit the width; words that do not fit next to them become
+// notes below the rows. If not even its texts fit, it writes several tables below each other, or a line for each cell. Tables
 // without the words of their marks have a legend.
 func (w *Terminal) table(t doc.Table) {
 	if len(t.Rows) == 0 {
@@ -267,7 +267,8 @@ func (w *Terminal) table(t doc.Table) {
 		for ; to < len(t.Columns) && (to == from || width+gap+l.column(to) <= w.width); to++ {
 			width += gap + l.column(to)
 		}
-		w.grid(between(t, from, to), layout{l.name, most, l.text[from:to], l.part[from:to], l.signs[from:to], l.words[from:to]})
+		w.grid(between(t, from, to),
+			layout{l.name, most, l.text[from:to], l.part[from:to], l.signs[from:to], l.words[from:to]})
 		from = to
 	}
 	w.Faint(t.Legend)
