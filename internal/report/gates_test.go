@@ -91,7 +91,8 @@ func TestMarkdownGatesAndOrder(t *testing.T) {
 	}
 	for _, want := range []string{
 		"### Gates\n\n- passed: It rose by 1 %: passed. (\\*/tcp-rr p99 &lt;= +5%)\n- failed: It rose by 9 % &lt;of&gt; all",
-		"<summary>the order of all targets</summary>\n\n- pod-pod/other/tcp-rr, p50: lab:native and lab:bridge cannot be told apart\n",
+		"<summary>the order of all targets</summary>\n\n" +
+			"- pod-pod/other/tcp-rr, p50: lab:native and lab:bridge cannot be told apart\n",
 	} {
 		if !strings.Contains(b.String(), want) {
 			t.Errorf("no %q in\n%s", want, b.String())

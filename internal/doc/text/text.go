@@ -231,8 +231,8 @@ func indent(row doc.Row) int {
 }
 
 // table writes a table with as many parts of its cells as fit the width; words that do not fit next to them become
-// notes below the rows. If not even its texts fit, it writes several tables below each other, or a line for each cell. Tables
-// without the words of their marks have a legend.
+// notes below the rows. If not even its texts fit, it writes several tables below each other, or a line for each cell.
+// Tables without the words of their marks have a legend.
 func (w *Terminal) table(t doc.Table) {
 	if len(t.Rows) == 0 {
 		return
