@@ -99,9 +99,8 @@ func (t Table) WithoutEmptyColumns() Table {
 // A Column is the heading of a column. That of the rows' heads is not among the columns.
 type Column struct {
 	Head  string
-	Note  string   // below the head
-	Parts []string // headings of the parts of its cells
-	Words bool     // cells hold words, not numbers
+	Note  string // below the head
+	Words bool   // cells hold words, not numbers
 }
 
 // A Row has a cell for each column.

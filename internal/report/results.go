@@ -12,7 +12,7 @@ import (
 )
 
 // blocks returns the results: the primary cases, then the exploratory ones, medians if nothing is compared, and the
-// comparisons of all pairs.
+// changes that a ranking leaves out.
 func (h answer) blocks(in Input, all []group) []doc.Block {
 	c := in.Comparison
 	medians, hidden := measured(in)
@@ -28,8 +28,8 @@ func (h answer) blocks(in Input, all []group) []doc.Block {
 		exploratory.About = "No verdict was planned for these; false discoveries are controlled."
 		list = append(list, exploratory)
 	}
-	if in.Experiment.Design.AllPairs && len(h.Columns) > 2 {
-		list = append(list, allPairs(all))
+	if h.ranked(in) {
+		list = append(list, comparisons(all))
 	}
 	if len(all)+len(c.Medians) == 0 {
 		list = append(list, doc.Block{Parts: []doc.Element{doc.Paragraph{Text: nothingToCompareText, Tone: doc.Warning}}})
@@ -106,8 +106,8 @@ func (h answer) rankedTable(letters map[[3]string]string) doc.Table {
 	return table
 }
 
-// allPairs returns the comparisons of each target with each other.
-func allPairs(all []group) doc.Block {
+// comparisons returns the change of each target against each that it is compared with.
+func comparisons(all []group) doc.Block {
 	table := doc.Table{Columns: []doc.Column{{Head: "change"}}}
 	for _, g := range all {
 		if !g.Main && g.Role != result.Primary {
@@ -122,7 +122,7 @@ func allPairs(all []group) doc.Block {
 				Head: r.Target + " against " + r.Baseline, Cells: []doc.Cell{change}})
 		}
 	}
-	return doc.Block{Title: "All pairs", Level: doc.Detail, Count: unit.Plural(len(table.Rows), "pair"),
+	return doc.Block{Title: "Changes", Level: doc.Detail, Count: unit.Plural(len(table.Rows), "change"),
 		Parts: parts(table)}
 }
 

@@ -244,8 +244,8 @@ func (w *Terminal) table(t doc.Table) {
 		}
 	}
 	for parts := most; parts >= 0; parts-- {
-		if parts == most-1 && hasVerdicts(t) && len(t.Rows)*(len(t.Columns)+1) <= screen {
-			break // every verdict with its interval still fits a screen
+		if parts == most-1 && hasVerdicts(t) && (w.Level > doc.Answer || len(t.Rows)*(len(t.Columns)+1) <= screen) {
+			break // every verdict has its interval, unless that takes more than a screen of the answer
 		}
 		for _, t := range []doc.Table{t, withWordsBelow(t)} {
 			if l := newLayout(t, parts); l.width() <= w.width {
