@@ -332,9 +332,10 @@ func (w *Terminal) grid(t doc.Table, l layout) {
 			w.Paragraph("", "", row.Group)
 		}
 		group = row.Group
-		head := strings.Repeat(" ", indent(row)) + prose.Plain(row.Head)
+		lead := strings.Repeat(" ", indent(row))
+		head := lead + prose.Plain(row.Head)
 		if prose.Width(head) > l.name {
-			w.Line(head)
+			w.Paragraph(lead, lead+"  ", row.Head)
 			head = ""
 		}
 		line := prose.Left(head, l.name)
