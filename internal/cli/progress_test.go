@@ -190,14 +190,14 @@ func TestTTYProgressHasTheMatrix(t *testing.T) {
 	p.show(runner.Event{Kind: runner.BlockStarted, Block: 1, Blocks: 30})
 	decide(e, 7, runs[:14])
 	p.show(runner.Event{Kind: runner.BlockStarted, Block: 8, Blocks: 30})
-	if text := strings.Join(emulator(out.String()), "\n"); !strings.Contains(text, "+50.0 %") ||
+	if text := strings.Join(emulator(out.String()), "\n"); !strings.Contains(text, "~ +50.0 %") ||
 		!strings.Contains(text, " undecided") || strings.Count(text, "block ") != 1 {
 		t.Errorf("after 7 blocks the screen has\n%s", text)
 	}
 	going = nil
 	decide(e, 8, runs)
 	p.show(runner.Event{Kind: runner.CaseDecided, Case: "a/rr", Block: 8, Blocks: 30})
-	if text := strings.Join(emulator(out.String()), "\n"); !strings.Contains(text, "▼") ||
+	if text := strings.Join(emulator(out.String()), "\n"); !strings.Contains(text, "▼ +50.0 %") ||
 		!strings.Contains(text, " worse") {
 		t.Errorf("after the look the screen has\n%s", text)
 	}

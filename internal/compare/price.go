@@ -44,10 +44,7 @@ func ParsePrice(text string) (Price, error) {
 
 // String returns the price in the form that ParsePrice reads.
 func (p Price) String() string {
-	return p.amount(strconv.FormatFloat(p.PerHour, 'f', -1, 64))
-}
-
-func (p Price) amount(number string) string {
+	number := strconv.FormatFloat(p.PerHour, 'f', -1, 64)
 	if p.Currency != "" {
 		number += " " + p.Currency
 	}

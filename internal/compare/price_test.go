@@ -93,6 +93,10 @@ func TestPrices(t *testing.T) {
 		for _, p := range c.Prices {
 			got = append(got, fmt.Sprintf("%.3g and %.3g %s for %s, × %.3g [%.3g, %.3g]", p.TargetPrice, p.BaselinePrice,
 				p.Currency, p.Per, p.Ratio, p.CI.Lo, p.CI.Hi))
+			if p.Case != test.row.Case || p.Metric != test.row.Metric || p.Target != "b" || p.Baseline != "a" ||
+				p.Level != 0.95 {
+				t.Errorf("%s: %+v", test.name, p)
+			}
 		}
 		if diff := cmp.Diff(test.want, got); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", test.name, diff)

@@ -68,6 +68,21 @@ const (
 	Undecided Mark = "undecided"
 )
 
+// Sign returns a sign of one column for a mark, which does not depend on colour; empty for none.
+func (m Mark) Sign() string {
+	switch m {
+	case Better:
+		return "▲"
+	case Worse:
+		return "▼"
+	case Same:
+		return "="
+	case Undecided:
+		return "~"
+	}
+	return ""
+}
+
 // A Table has a row for each thing that is told of, and a column for each property.
 type Table struct {
 	Name    string // of the file with its figure; empty: it is not copied

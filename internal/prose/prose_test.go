@@ -90,16 +90,6 @@ func TestEnumerations(t *testing.T) {
 	}
 }
 
-func TestCutMiddle(t *testing.T) {
-	for s, want := range map[string]string{
-		"short": "short", "exactly10!": "exactly10!", "eleven-char": "eleve…char", "节点间同节点": "节点…节点",
-	} {
-		if got := CutMiddle(s, 10); got != want || Width(got) > 10 {
-			t.Errorf("%q becomes %q", s, got)
-		}
-	}
-}
-
 func TestCut(t *testing.T) {
 	for s, want := range map[string]string{
 		"short": "short", "exactly10!": "exactly10!", "eleven-char": "eleven-ch…", "节点间同节点": "节点间同…",

@@ -95,16 +95,6 @@ func wrap(s string, first, rest int) []string {
 // Cut shortens s to at most n columns, with an ellipsis in place of its end.
 func Cut(s string, n int) string { return terminal.Truncate(s, n, "…") }
 
-// CutMiddle shortens s to at most n columns, with an ellipsis in place of its middle.
-func CutMiddle(s string, n int) string {
-	if Width(s) <= n {
-		return s
-	}
-	head := terminal.Truncate(s, n/2, "")
-	tail := terminal.TruncateLeft(s, Width(s)-(n-1-Width(head)), "") // a half of a wide character becomes a space
-	return head + "…" + strings.TrimLeft(tail, " ")
-}
-
 // splitAt returns the first n columns of s, at least one character, and the rest.
 func splitAt(s string, n int) (head, tail string) {
 	head = terminal.Truncate(s, n, "")

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/knotmeter/knotmeter/internal/doc/html"
 	"github.com/knotmeter/knotmeter/internal/explain"
 	"github.com/knotmeter/knotmeter/internal/prose"
 	"github.com/knotmeter/knotmeter/internal/result"
@@ -62,7 +63,7 @@ func newExplanations(in Input) (list folded[explanation], others string) {
 		}
 	}
 	list.Folded = append(list.Folded, exploratory.Rows...)
-	return list, restText(len(list.Shown)+len(list.Folded), primary.All+exploratory.All)
+	return list, html.Rest(len(list.Shown)+len(list.Folded), primary.All+exploratory.All)
 }
 
 // shareText returns the share of a difference that a cause accounts for, with its interval; empty if it was not

@@ -7,6 +7,7 @@ import (
 	"strconv"
 
 	"github.com/knotmeter/knotmeter/internal/compare"
+	"github.com/knotmeter/knotmeter/internal/doc/html"
 	"github.com/knotmeter/knotmeter/internal/report/chart"
 	"github.com/knotmeter/knotmeter/internal/result"
 )
@@ -36,7 +37,7 @@ type forestRow struct {
 }
 
 // Rest returns a note about the comparisons that are left out.
-func (f forest) Rest() string { return restText(f.Shown, f.All) }
+func (f forest) Rest() string { return html.Rest(f.Shown, f.All) }
 
 // manyCases is the number of exploratory cases above which they are folded.
 const manyCases = 8

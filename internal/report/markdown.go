@@ -46,8 +46,9 @@ func (m *comment) list(title string, items []string) {
 	m.List(items)
 }
 
-// rowNotes returns at most most notes of the rows of groups, each text once with the rows that it is about.
-func rowNotes(list []group, most int) []string {
+// rowNotes returns at most most notes of the rows of groups, each text once with the rows that it is about, and the
+// number of all.
+func rowNotes(list []group, most int) (texts []string, all int) {
 	where := map[string][]string{}
 	for _, g := range list {
 		for _, r := range g.Rows {
@@ -60,10 +61,11 @@ func rowNotes(list []group, most int) []string {
 	for i, n := range texts {
 		texts[i] = listPlaces(where[n]) + ": " + n
 	}
+	all = len(texts) + omitted
 	if omitted > 0 {
 		texts = append(texts, fmt.Sprintf("%d more notes on single comparisons are in the report and its JSON.", omitted))
 	}
-	return texts
+	return texts, all
 }
 
 // listPlaces joins up to three places; of more it names two and counts the rest.

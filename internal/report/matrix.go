@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/knotmeter/knotmeter/internal/compare"
+	"github.com/knotmeter/knotmeter/internal/doc/html"
 	"github.com/knotmeter/knotmeter/internal/report/chart"
 	"github.com/knotmeter/knotmeter/internal/result"
 	"github.com/knotmeter/knotmeter/internal/unit"
@@ -50,7 +51,7 @@ func (m *matrix) capped() *matrix {
 }
 
 // Rest returns a note about the rows that are left out.
-func (m matrix) Rest() string { return restText(len(m.Rows), m.All) }
+func (m matrix) Rest() string { return html.Rest(len(m.Rows), m.All) }
 
 // add appends a group: the baseline's cell, then the result of toCell for each target's row.
 func (m *matrix) add(g group, baseline cell, toCell func(compare.Row) cell) {

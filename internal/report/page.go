@@ -12,6 +12,7 @@ import (
 
 	"github.com/knotmeter/knotmeter/internal/compare"
 	"github.com/knotmeter/knotmeter/internal/doc"
+	"github.com/knotmeter/knotmeter/internal/doc/html"
 	"github.com/knotmeter/knotmeter/internal/metric"
 	"github.com/knotmeter/knotmeter/internal/prose"
 	"github.com/knotmeter/knotmeter/internal/report/chart"
@@ -94,9 +95,9 @@ func (f *folded[T]) add(role result.Role, section T) {
 // Limits of what a page shows, so that every browser can open it. A page that leaves something out has a note; the
 // other formats have everything. docs/formats.md has these numbers.
 const (
-	maxRows  = 500  // rows of a table or of a forest plot, entries of a list
-	maxCases = 60   // cases with figures
-	maxDots  = 1000 // runs of a target in the figure of every run
+	maxRows  = html.MaxRows // rows of a table or of a forest plot, entries of a list
+	maxCases = 60           // cases with figures
+	maxDots  = 1000         // runs of a target in the figure of every run
 )
 
 // MaxRows returns maxRows to the template.
@@ -117,15 +118,7 @@ func firstRows[T any](list []T) capped[T] {
 }
 
 // Rest returns a note about the rows that are left out; empty if none are.
-func (c capped[T]) Rest() string { return restText(len(c.Rows), c.All) }
-
-// restText returns a note about rows that are left out; empty if none are.
-func restText(shown, all int) string {
-	if shown >= all {
-		return ""
-	}
-	return fmt.Sprintf("The first %d of %d are in this page.", shown, all)
-}
+func (c capped[T]) Rest() string { return html.Rest(len(c.Rows), c.All) }
 
 // newPage returns the page of an input, without styles, scripts and JSON.
 func newPage(in Input) *page {
@@ -340,13 +333,14 @@ type chip struct {
 // chips returns the counts of warnings, notes and other caveats.
 func chips(in Input, all []group) []chip {
 	c := in.Comparison
+	everyNote, _ := rowNotes(all, math.MaxInt)
 	var list []chip
 	for _, count := range []struct {
 		noun, nouns, class string
 		items              []string
 	}{
 		{"warning", "warnings", "worse", warningSentences(c.Warnings)},
-		{"note on a comparison", "notes on comparisons", "", rowNotes(all, math.MaxInt)},
+		{"note on a comparison", "notes on comparisons", "", everyNote},
 		{"not measured", "not measured", "", notMeasured(c.NotMeasured)},
 		{"target with invalid runs", "targets with invalid runs", "", invalidRuns(c)},
 		{"target differs in other facts too", "targets differ in other facts too", "", alsoDiffers(c)},

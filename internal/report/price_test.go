@@ -29,7 +29,8 @@ func priced(t *testing.T) Input {
 	return in
 }
 
-// checkSection compares a section in text and in Markdown with golden files, and checks that the reports have it.
+// checkSection compares a section in text and in Markdown with golden files, and checks that the reports have it, and
+// that one without its data does not.
 func checkSection(t *testing.T, in Input, section func(Input) doc.Block) {
 	t.Helper()
 	b := section(in.inStorageUnits())
@@ -45,6 +46,11 @@ func checkSection(t *testing.T, in Input, section func(Input) doc.Block) {
 	if !strings.Contains(plain, terminal.String()) ||
 		!strings.Contains(written(t, formatNamed(t, "markdown"), in), strings.TrimSpace(comment.String())) {
 		t.Errorf("%s is not in each report", b.Title)
+	}
+	id := `<section id="` + b.ID + `"`
+	if !strings.Contains(inFormat(t, "html", in), id) || strings.Contains(inFormat(t, "html", small()), id) ||
+		len(section(small()).Parts) > 0 {
+		t.Errorf("%s is not on the page, or it is without its data", b.Title)
 	}
 }
 

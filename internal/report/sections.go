@@ -3,7 +3,6 @@ package report
 import (
 	"cmp"
 	"fmt"
-	"math"
 	"slices"
 
 	"github.com/knotmeter/knotmeter/internal/compare"
@@ -85,7 +84,7 @@ func caveats(in Input, all []group) []doc.Block {
 	}
 	primary, _ := partition(all, result.Primary)
 	exploratory, _ := partition(all, result.Exploratory)
-	shown := slices.Concat(primary, exploratory)
+	notes, allNotes := rowNotes(slices.Concat(primary, exploratory), maxNotes)
 	invalid, differ := 0, alsoDiffers(c)
 	for _, t := range c.Targets {
 		invalid += t.Invalid
@@ -95,7 +94,7 @@ func caveats(in Input, all []group) []doc.Block {
 		differing = "1 target that differs in other facts"
 	}
 	return present(acute,
-		list("Notes on single comparisons", rowNotes(shown, maxNotes), counted(rowNotes(shown, math.MaxInt), "note")),
+		list("Notes on single comparisons", notes, unit.Plural(allNotes, "note")),
 		list("Standing warnings", standing, counted(standing, "standing warning")),
 		list("Implausible", findings(c), counted(c.Findings, "audit finding")),
 		list("Not measured", notMeasured(rest), fmt.Sprintf("%d not measured", len(rest))),

@@ -36,7 +36,7 @@ func specificationSheet(in Input, list []compare.Median) []sheetEntry {
 	if len(in.Experiment.Targets) != 1 {
 		return nil
 	}
-	cases := in.casesByName()
+	cases, published := in.casesByName(), publications(in)
 	others := slices.ContainsFunc(list, func(m compare.Median) bool { return m.Role != result.Bound })
 	var specs []sheetEntry
 	at := index[string]{}
@@ -61,7 +61,7 @@ func specificationSheet(in Input, list []compare.Median) []sheetEntry {
 			}
 		}
 		s.objectives(in.Comparison, m.Case)
-		s.published(publications(in), m)
+		s.published(published, m)
 		specs = append(specs, s)
 	}
 	return specs

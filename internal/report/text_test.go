@@ -183,7 +183,7 @@ func TestTextOfManyCases(t *testing.T) {
 func TestTextOfABuiltExperiment(t *testing.T) {
 	in := network(t)
 	got := textOf(t, in, TextOptions{Verbose: true})
-	for _, want := range []string{"EXPLORATORY", "undecided", "not measured",
+	for _, want := range []string{"EXPLORATORY", "~  +2.4 % [-3.7, +7.4]   undecided", "not measured",
 		"CONFIG_INET_ESP", "INVALID RUNS", "% of the", in.Comparison.Scope[:40]} {
 		if !strings.Contains(got, want) {
 			t.Errorf("the table lacks %q:\n%s", want, got)

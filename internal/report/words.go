@@ -8,7 +8,6 @@ import (
 
 	"github.com/knotmeter/knotmeter/internal/compare"
 	"github.com/knotmeter/knotmeter/internal/metric"
-	"github.com/knotmeter/knotmeter/internal/report/chart"
 	"github.com/knotmeter/knotmeter/internal/unit"
 )
 
@@ -42,19 +41,6 @@ func whyUndecided(r compare.Row) string {
 		return fmt.Sprintf("too weak among %d exploratory comparisons", w.Count)
 	}
 	return "values of 0 have no ratio"
-}
-
-// verdictSign returns a mark of one column for a verdict, for tables.
-func verdictSign(m chart.Mark) string {
-	switch m {
-	case chart.Better:
-		return "▲"
-	case chart.Worse:
-		return "▼"
-	case chart.Same:
-		return "="
-	}
-	return "~"
 }
 
 // betterText returns a text about which direction of a metric is better.

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"html/template"
 	"strings"
+	"sync"
 
 	"github.com/knotmeter/knotmeter/internal/doc"
 	"github.com/knotmeter/knotmeter/internal/prose"
@@ -18,15 +19,19 @@ const MaxRows = 500
 //go:embed block.html
 var source string
 
-var blocks = template.Must(template.New("").Funcs(template.FuncMap{
-	"typeset": prose.Typeset, "breakable": Breakable, "kind": kind, "rest": rest, "class": cell.class,
-	"first":  func(list []doc.Row) []doc.Row { return list[:min(len(list), MaxRows)] },
-	"shown":  func(list doc.Items) doc.Items { return list[:min(len(list), MaxRows)] },
-	"add":    func(a, b int) int { return a + b },
-	"pair":   func(column doc.Column, c doc.Cell) cell { return cell{column, c} },
-	"folded": func(b doc.Block) bool { return b.Level == doc.Data },
-	"tone":   func(p doc.Paragraph) string { return [...]string{"", "warn", "about", "code"}[p.Tone] },
-}).Parse(source))
+// blocks returns the templates. They are parsed when the first page is made, since most commands make none.
+var blocks = sync.OnceValue(func() *template.Template {
+	return template.Must(template.New("").Funcs(template.FuncMap{
+		"typeset": prose.Typeset, "breakable": Breakable, "kind": kind, "class": cell.class,
+		"rest":   func(all int) string { return Rest(min(all, MaxRows), all) },
+		"first":  func(list []doc.Row) []doc.Row { return list[:min(len(list), MaxRows)] },
+		"shown":  func(list doc.Items) doc.Items { return list[:min(len(list), MaxRows)] },
+		"add":    func(a, b int) int { return a + b },
+		"pair":   func(column doc.Column, c doc.Cell) cell { return cell{column, c} },
+		"folded": func(b doc.Block) bool { return b.Level == doc.Data },
+		"tone":   func(p doc.Paragraph) string { return [...]string{"", "warn", "about", "code"}[p.Tone] },
+	}).Parse(source))
+})
 
 // A cell is a cell with its column.
 type cell struct {
@@ -45,7 +50,7 @@ func (c cell) class() string {
 // Block returns a block as a section with a heading of the second level. The error is one of the templates.
 func Block(b doc.Block) (template.HTML, error) {
 	var s strings.Builder
-	if err := blocks.ExecuteTemplate(&s, "section", b); err != nil {
+	if err := blocks().ExecuteTemplate(&s, "section", b); err != nil {
 		return "", fmt.Errorf("render %s: %w", b.ID, err)
 	}
 	return template.HTML(s.String()), nil
@@ -66,12 +71,12 @@ func kind(p doc.Element) string {
 	return "block"
 }
 
-// rest returns a note about entries that are left out; empty if none are.
-func rest(all int) string {
-	if all <= MaxRows {
+// Rest returns a note about entries that are left out; empty if none are.
+func Rest(shown, all int) string {
+	if shown >= all {
 		return ""
 	}
-	return fmt.Sprintf("The first %d of %d are in this page.", MaxRows, all)
+	return fmt.Sprintf("The first %d of %d are in this page.", shown, all)
 }
 
 // separators are the characters after which a long name may be broken.

@@ -115,9 +115,6 @@ func (m *Comment) Paragraph(p doc.Paragraph) {
 	}
 }
 
-// signs are what marks look like.
-var signs = map[doc.Mark]string{doc.Better: "▲ ", doc.Worse: "▼ ", doc.Same: "= ", doc.Undecided: "~ "}
-
 func (m *Comment) table(t doc.Table) {
 	if len(t.Rows) == 0 {
 		return
@@ -160,10 +157,14 @@ func (m *Comment) table(t doc.Table) {
 // cell returns a cell, with its parts and notes below the text to keep the table narrow.
 func cell(c doc.Cell) string {
 	lines := []string{Escape(strings.TrimSpace(c.Text + " " + c.Letters))}
+	sign := ""
+	if c.Mark != "" {
+		sign = c.Mark.Sign() + " "
+	}
 	if len(c.Parts) > 0 {
-		lines = append(lines, signs[c.Mark]+Escape(strings.Join(c.Parts, " ")))
-	} else if c.Mark != "" {
-		lines[0] = signs[c.Mark] + lines[0]
+		lines = append(lines, sign+Escape(strings.Join(c.Parts, " ")))
+	} else {
+		lines[0] = sign + lines[0]
 	}
 	for _, n := range c.Notes {
 		lines = append(lines, Escape(n))

@@ -111,7 +111,7 @@ func (w *Terminal) styled(code, text string) {
 		return
 	}
 	for _, line := range prose.Wrap(text, w.Width) {
-		w.Line(w.Style(code, line))
+		w.Line(w.style(code, line))
 	}
 }
 
@@ -123,11 +123,8 @@ const (
 
 var markCodes = map[doc.Mark]string{doc.Worse: "1;33", doc.Better: "1;36", doc.Same: bold, doc.Undecided: faint}
 
-// signs are what a mark looks like without colour.
-var signs = map[doc.Mark]string{doc.Better: "▲", doc.Worse: "▼", doc.Same: "=", doc.Undecided: "~"}
-
-// Style puts escape sequences around text if colours are wanted.
-func (w *Terminal) Style(code, text string) string {
+// style puts escape sequences around text if colours are wanted.
+func (w *Terminal) style(code, text string) string {
 	if !w.Colour || text == "" || code == "" {
 		return text
 	}
@@ -146,7 +143,6 @@ const (
 // A layout has the widths of a table's columns.
 type layout struct {
 	name  int
-	parts int // parts of cells that are shown
 	text  []int
 	part  [][]int // by column and part
 	signs []int   // widths of verdicts with their letters
@@ -156,7 +152,7 @@ type layout struct {
 // newLayout returns the widths with so many parts of each cell.
 func newLayout(t doc.Table, parts int) layout {
 	n := len(t.Columns)
-	l := layout{parts: parts, text: make([]int, n), part: make([][]int, n), signs: make([]int, n), words: make([]bool, n)}
+	l := layout{text: make([]int, n), part: make([][]int, n), signs: make([]int, n), words: make([]bool, n)}
 	for _, row := range t.Rows {
 		l.name = max(l.name, prose.Width(prose.Plain(row.Head))+indent(row))
 		for i, c := range row.Cells {
@@ -194,7 +190,7 @@ func (l layout) column(i int) int {
 // alike returns the layout with all columns as wide as the widest, for cells below each other.
 func (l layout) alike() layout {
 	n := len(l.text)
-	all := layout{name: l.name, parts: l.parts, words: l.words, text: make([]int, n), signs: make([]int, n),
+	all := layout{name: l.name, words: l.words, text: make([]int, n), signs: make([]int, n),
 		part: make([][]int, n)}
 	for i := range n {
 		for k := range n {
@@ -243,11 +239,12 @@ func (w *Terminal) table(t doc.Table) {
 			most = max(most, len(c.Parts))
 		}
 	}
+	below := withWordsBelow(t)
 	for parts := most; parts >= 0; parts-- {
 		if parts == most-1 && hasVerdicts(t) && (w.Level > doc.Answer || len(t.Rows)*(len(t.Columns)+1) <= screen) {
 			break // every verdict has its interval, unless that takes more than a screen of the answer
 		}
-		for _, t := range []doc.Table{t, withWordsBelow(t)} {
+		for _, t := range []doc.Table{t, below} {
 			if l := newLayout(t, parts); l.width() <= w.width {
 				w.grid(t, l)
 				if parts < most || most == 0 {
@@ -268,7 +265,7 @@ func (w *Terminal) table(t doc.Table) {
 			width += gap + l.column(to)
 		}
 		w.grid(between(t, from, to),
-			layout{l.name, most, l.text[from:to], l.part[from:to], l.signs[from:to], l.words[from:to]})
+			layout{l.name, l.text[from:to], l.part[from:to], l.signs[from:to], l.words[from:to]})
 		from = to
 	}
 	w.Faint(t.Legend)
@@ -382,7 +379,7 @@ func (w *Terminal) heads(t doc.Table, l layout) {
 			}
 			line += strings.Repeat(" ", gap) + prose.Left(text, l.column(i))
 		}
-		w.Line(w.Style(bold, strings.TrimRight(line, " ")))
+		w.Line(w.style(bold, strings.TrimRight(line, " ")))
 	}
 }
 
@@ -393,7 +390,7 @@ func (w *Terminal) cell(c doc.Cell, l layout, i int) string {
 		text = prose.Left(prose.Plain(c.Text), l.text[i])
 	}
 	if l.signs[i] > 0 {
-		text += " " + w.Style(code, prose.Left(signs[c.Mark], 1)) + prose.Left(c.Letters, l.signs[i]-2)
+		text += " " + w.style(code, prose.Left(c.Mark.Sign(), 1)) + prose.Left(c.Letters, l.signs[i]-2)
 	}
 	for k, width := range l.part[i] {
 		part := ""
@@ -401,9 +398,9 @@ func (w *Terminal) cell(c doc.Cell, l layout, i int) string {
 			part = prose.Plain(c.Parts[k])
 		}
 		if k > 0 {
-			text += " " + w.Style(faint, part) + prose.Left("", width-prose.Width(part))
+			text += " " + w.style(faint, part) + prose.Left("", width-prose.Width(part))
 		} else {
-			text += " " + prose.Right("", width-prose.Width(part)) + w.Style(code, part)
+			text += " " + prose.Right("", width-prose.Width(part)) + w.style(code, part)
 		}
 	}
 	return text
@@ -434,12 +431,12 @@ func (w *Terminal) cells(t doc.Table, l layout) {
 			}
 			lead := "  " + prose.Left(column, name) + " "
 			if t.Columns[i].Words || prose.Width(lead)+l.column(i) > w.width {
-				text := strings.Join(append([]string{c.Text, signs[c.Mark]}, c.Parts...), " ")
+				text := strings.Join(append([]string{c.Text, c.Mark.Sign()}, c.Parts...), " ")
 				w.Paragraph(lead, strings.Repeat(" ", prose.Width(lead)), text)
 				continue
 			}
 			if note := t.Columns[i].Note; note != "" && len(c.Parts) == 0 {
-				w.Line(lead + prose.Right(prose.Plain(c.Text), l.text[i]) + " " + w.Style(faint, note))
+				w.Line(lead + prose.Right(prose.Plain(c.Text), l.text[i]) + " " + w.style(faint, note))
 				continue
 			}
 			w.Line(lead + w.cell(c, l, i))
