@@ -114,8 +114,9 @@ func (t Table) WithoutEmptyColumns() Table {
 // A Column is the heading of a column. That of the rows' heads is not among the columns.
 type Column struct {
 	Head  string
-	Note  string // below the head
-	Words bool   // cells hold words, not numbers
+	Note  string        // below the head
+	Words bool          // cells hold words, not numbers
+	Axis  template.HTML // of a column of plots, which media that do not draw leave out
 }
 
 // A Row has a cell for each column.
@@ -144,19 +145,24 @@ type Hyperlink struct {
 	Label string
 }
 
-// A Figure is a drawing with a table that tells the same, for media that do not draw.
+// A Figure is a drawing. Media that do not draw have its caption and a table that tells the same.
 type Figure struct {
 	Name    string // of its file
 	Title   string
+	Note    string      // after the title, such as a metric
+	Links   []Hyperlink // after the note
 	Caption string
+	Legend  []Label // above the plot
 	Axis    template.HTML
 	Plot    template.HTML
-	Columns []Label // below the plot
+	Columns []Label     // below the plot
+	Data    template.JS // what the scripts of a page draw in place of the plot
 	Table   Table
 }
 
-// A Label names a column of a figure, with its sign in the drawing.
+// A Label names a column or a line of a figure.
 type Label struct {
-	Sign       template.HTML
 	Name, Note string
+	Style      int  // of its line or bars in the drawing, from 1; 0 if it has none
+	Bars       bool // whether the style is one of bars
 }

@@ -14,7 +14,9 @@ func HostileBlock() doc.Block {
 		}}}}
 	return doc.Block{ID: "hostile", Title: Hostile, About: Hostile, Parts: []doc.Element{
 		doc.Paragraph{Text: Hostile}, doc.Items{Hostile}, table,
-		doc.Figure{Title: Hostile, Caption: Hostile, Table: table},
+		doc.Figure{Title: Hostile, Note: Hostile, Caption: Hostile, Legend: []doc.Label{{Name: Hostile}},
+			Links: []doc.Hyperlink{{ID: Hostile, Sign: Hostile, Label: Hostile}}, Plot: "<svg></svg>",
+			Columns: []doc.Label{{Name: Hostile, Note: Hostile}}, Table: table},
 		doc.Block{Title: Hostile, Parts: []doc.Element{doc.Paragraph{Text: Hostile}}},
 	}}
 }
@@ -30,6 +32,8 @@ func Block() doc.Block {
 		Table(),
 		doc.Figure{Name: "sample", Title: "A figure", Caption: "Its caption.", Plot: "<svg></svg>",
 			Columns: []doc.Label{{Name: "lab:vxlan", Note: "a note"}}, Table: Table()},
+		doc.Figure{Title: "Lines", Note: "in s", Caption: "A sentence that says the same.", Plot: "<svg></svg>",
+			Legend: []doc.Label{{Name: "line", Style: 2}, {Name: "bar", Style: 3, Bars: true}}, Data: "[1]"},
 		doc.Block{Title: "Inner", Parts: []doc.Element{doc.Paragraph{Text: "Inside."}}},
 		doc.Block{Title: "Folded", Level: doc.Data, Parts: []doc.Element{doc.Paragraph{Text: "In a page alone."}}},
 	}}

@@ -16,6 +16,9 @@ import (
 // What is left out is said.
 const MaxRows = 500
 
+// maxOpenRows is the largest number of rows with which the table of a figure is shown without a click.
+const maxOpenRows = 6
+
 //go:embed block.html
 var source string
 
@@ -28,6 +31,7 @@ var blocks = sync.OnceValue(func() *template.Template {
 		"shown":  func(list doc.Items) doc.Items { return list[:min(len(list), MaxRows)] },
 		"add":    func(a, b int) int { return a + b },
 		"pair":   func(column doc.Column, c doc.Cell) cell { return cell{column, c} },
+		"short":  func(t doc.Table) bool { return len(t.Rows) <= maxOpenRows },
 		"folded": func(b doc.Block) bool { return b.Level == doc.Data },
 		"tone":   func(p doc.Paragraph) string { return [...]string{"", "warn", "about", "code"}[p.Tone] },
 	}).Parse(source))
@@ -41,8 +45,11 @@ type cell struct {
 
 // class returns the CSS class of a cell.
 func (c cell) class() string {
-	if c.Column.Words {
+	switch {
+	case c.Column.Words:
 		return "words"
+	case c.Column.Axis != "":
+		return "drawing"
 	}
 	return string(c.Cell.Mark)
 }

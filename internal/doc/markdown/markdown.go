@@ -82,7 +82,12 @@ func (m *Comment) parts(b doc.Block) {
 		case doc.Table:
 			m.table(p)
 		case doc.Figure:
-			m.table(p.Table)
+			switch {
+			case len(p.Table.Rows) > 0:
+				m.table(p.Table)
+			case p.Caption != "":
+				m.List([]string{p.Caption})
+			}
 		case doc.Block:
 			if p.Level != doc.Data {
 				m.Line("**" + Escape(p.Title) + "**")

@@ -76,6 +76,12 @@ func (w *Terminal) parts(b doc.Block) {
 		case doc.Table:
 			w.table(p)
 		case doc.Figure:
+			if len(p.Table.Rows) == 0 {
+				if p.Caption != "" {
+					w.Paragraph("  - ", "    ", p.Caption)
+				}
+				continue
+			}
 			w.Paragraph("  ", "  ", p.Title)
 			w.Paragraph("  ", "  ", p.Caption)
 			w.table(p.Table)
