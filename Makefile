@@ -52,7 +52,7 @@ toolchain-test:
 # limits of CPU time, and hardware threads.
 DEBIAN = test/debian/boot
 debian-test: build
-	$(DEBIAN) $(BIN) run lab:native lab:vxlan lab:ipip lab:bridge lab:macvlan lab:ipvlan lab:native+wireguard \
+	$(DEBIAN) $(BIN) run lab:native lab:vxlan lab:ipip lab:bridge lab:macvlan lab:native+wireguard \
 		--suite network:quick --case pod-pod/other/tcp-rr --duration 2s --blocks 1 --progress none
 	$(DEBIAN) $(BIN) run local: 'local:?label=half&cpu-limit=500m' --case compute/sort --case compute/sort:cpus=core \
 		--duration 2s --blocks 1 --progress none
@@ -107,11 +107,10 @@ cross:
 	GOOS=darwin GOARCH=arm64 CGO_ENABLED=0 $(GO) build ./cmd/...
 
 # Debian packages that the tests and benchmarks use: a C compiler for the race detector and the
-# reference programs, iperf3, sysbench, openssl and stress-ng as second tools, fio for storage, HAProxy for a mesh in
-# the lab, a browser that shows the page, Prometheus' own parser of what is written for it, shellcheck for the scripts of
+# reference programs, iperf3, sysbench, openssl and stress-ng as second tools, fio for storage, a browser that shows the page, Prometheus' own parser of what is written for it, shellcheck for the scripts of
 # the GitHub action, and Debian's keys for releases.
 deps:
-	@.ci/packages gcc libc6-dev iperf3 fio haproxy sysbench openssl stress-ng chromium \
+	@.ci/packages gcc libc6-dev iperf3 fio sysbench openssl stress-ng chromium \
 		python3-prometheus-client shellcheck jq debian-archive-keyring
 
 # Tests on real clusters on this machine, which take root: all of them, whatever fails, with a list at the end. Tests wait

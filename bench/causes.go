@@ -100,7 +100,8 @@ var knownFaults = []fault{
 // heldOutFaults lists kinds of faults that no rule was tuned to. They stay out of experiments while rules are made.
 var heldOutFaults = []fault{
 	{name: "IPsec", path: requestCase, shown: byLayers, harmed: fixed("lab:native+ipsec?"), rules: []string{"encryption"}},
-	{name: "HAProxy", path: connectCase, shown: byLayers, harmed: fixed("lab:native+haproxy?"), rules: []string{"proxy"}},
+	{name: "proxies, connections", path: connectCase, shown: byLayers, harmed: fixed("lab:native+hbone?"),
+		rules: []string{"proxy"}},
 	{name: "VXLAN in WireGuard", path: connectCase, shown: byLayers, on: "lab:vxlan",
 		harmed: fixed("lab:vxlan+wireguard?"), rules: []string{"encryption"}},
 	{name: "rules, connections to a Service", path: serviceCase, shown: byLayers,

@@ -34,7 +34,7 @@ func TestCausesPage(t *testing.T) {
 		harmed("VXLAN", true, "cpu-layers", "encapsulation"),
 		harmed("loss", true),
 		harmed("loss", false, "retransmissions"),
-		harmed("HAProxy", true, "proxy"),
+		harmed("proxies, connections", true, "proxy"),
 		harmed("rules next to a better congestion control", true, "congestion-control", "packet-filter"),
 		harmed("offloads off, small requests", false, "offloads"),
 		{Fault: "IPsec", Wanted: []string{"encryption"}, HeldOut: true, Missing: true, Reason: "no ESP",

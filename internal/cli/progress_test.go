@@ -18,7 +18,7 @@ func events() []runner.Event {
 	value := &result.Value{Metric: "p50", Unit: unit.Second, Number: 45.2e-6}
 	return []runner.Event{
 		{Kind: runner.Planned, Blocks: 2, Runs: 4, Remaining: 5},
-		{Kind: runner.NotMeasured, Target: "lab:ipvlan", Case: "*", Reason: "this kernel has no ipvlan"},
+		{Kind: runner.NotMeasured, Target: "lab:macvlan", Case: "*", Reason: "this kernel has no macvlan"},
 		{Kind: runner.BlockStarted, Block: 1, Blocks: 2, Runs: 4, Remaining: 5},
 		{Kind: runner.RunStarted, Case: "pod-pod/other/tcp-rr", Target: "lab:native", Block: 1, Blocks: 2, Runs: 4},
 		{Kind: runner.RunDone, Case: "pod-pod/other/tcp-rr", Target: "lab:native", Block: 1,
@@ -113,7 +113,7 @@ func TestPlainProgress(t *testing.T) {
 		p.show(e)
 	}
 	want := `12:00:00 2 blocks, 4 runs, about 0:05
-12:00:00 not measured: * on lab:ipvlan: this kernel has no ipvlan
+12:00:00 not measured: * on lab:macvlan: this kernel has no macvlan
 12:00:00 block 1 of 2: 0 of 4 runs done, 0:00 elapsed, 0:05 to go
 12:00:00 block 1  pod-pod/other/tcp-rr  lab:vxlan  invalid: the window was short
 12:00:00 complete after 0:07
@@ -135,7 +135,7 @@ func TestTTYProgress(t *testing.T) {
 	if n := len(lines); n != 3 {
 		t.Fatalf("the emulator has %d lines, want 3: %q", n, lines)
 	}
-	if want := "not measured: * on lab:ipvlan: this kernel has no ipvlan"; lines[0] != want {
+	if want := "not measured: * on lab:macvlan: this kernel has no macvlan"; lines[0] != want {
 		t.Errorf("got %q, want %q", lines[0], want)
 	}
 	if want := "block 1 of 2  [#####...............] 1/4  1:01 elapsed, 1:01:40 to go"; lines[1] != want {

@@ -238,7 +238,7 @@ func TestHarm(t *testing.T) {
 			facts("cpu.client", "0", "cpu.server", "0", "cpu.shared", "true"), map[string]float64{metric.CPUAgents: 0.9}},
 		{"mtu-too-large", facts("tunnel-mtu", "fits"), facts("tunnel-mtu", "does not fit"),
 			map[string]float64{metric.Retransmits: 5e5}},
-		{"proxy", facts("proxy", "none"), facts("proxy", "haproxy"), map[string]float64{layer("user"): 0.2}},
+		{"proxy", facts("proxy", "none"), facts("proxy", "hbone"), map[string]float64{layer("user"): 0.2}},
 		{"encryption", facts("encryption", "none"), facts("encryption", "wireguard"),
 			map[string]float64{layer("crypto"): 0.2}},
 		{"encryption", facts("encryption", "none"), facts("encryption", "wireguard", "wireguard", "wireguard-go"),

@@ -9,8 +9,8 @@ import (
 
 // A Feature is a feature that not every kernel has, and its use in the lab.
 type Feature struct {
-	Name   string // ipvlan
-	Use    string // what needs it: "lab:ipvlan"
+	Name   string // macvlan
+	Use    string // what needs it: "lab:macvlan"
 	Remedy string // how to get it if it is missing
 	// Try tries the feature in a scratch namespace that is removed afterwards. It returns what [Prober].Probe would.
 	Try func(e *Env) error

@@ -26,7 +26,7 @@ func TestFeaturesAgreeWithDatapaths(t *testing.T) {
 			t.Errorf("%s", f)
 		}
 	}
-	uses := map[string]string{"vxlan": "vxlan", "macvlan": "macvlan", "ipvlan": "ipvlan", "ESP": "vxlan+ipsec"}
+	uses := map[string]string{"vxlan": "vxlan", "macvlan": "macvlan", "ESP": "vxlan+ipsec"}
 	for feature, name := range uses {
 		err := l.Probe(name, lab.Default(), "pod-pod/other")
 		if (err == nil) != (answers[feature] == lab.Yes) || err != nil && !errors.Is(err, result.ErrNotSupported) {

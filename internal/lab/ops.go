@@ -120,28 +120,22 @@ func (o Vxlan) Probe(e *Env) error {
 	return Vxlan{Name: scratch, ID: 1, Port: 8472, Local: netip.AddrFrom4([4]byte{127, 0, 0, 1})}.Apply(e)
 }
 
-// A Slave is a device on top of a parent in the op's namespace, made in another namespace: macvlan (mode bridge) or
-// ipvlan (mode l2).
-type Slave struct {
-	Kind   string // macvlan, ipvlan
+// A Macvlan is a macvlan device (mode bridge) on top of a parent in the op's namespace, made in another namespace.
+type Macvlan struct {
 	Name   string
 	NS     string
 	Parent string
 	MTU    int
-	MAC    net.HardwareAddr // not for ipvlan, which has its parent's
+	MAC    net.HardwareAddr
 }
 
-func (o Slave) String() string {
-	mode := "bridge"
-	if o.Kind == "ipvlan" {
-		mode = "l2"
-	}
-	return fmt.Sprintf("link add %s in %s%s mtu %d link %s type %s mode %s",
-		o.Name, o.NS, address(o.MAC), o.MTU, o.Parent, o.Kind, mode)
+func (o Macvlan) String() string {
+	return fmt.Sprintf("link add %s in %s%s mtu %d link %s type macvlan mode bridge",
+		o.Name, o.NS, address(o.MAC), o.MTU, o.Parent)
 }
 
 // Apply makes the device in its namespace.
-func (o Slave) Apply(e *Env) error {
+func (o Macvlan) Apply(e *Env) error {
 	fd, err := e.fd(o.NS)
 	if err != nil {
 		return err
@@ -149,27 +143,21 @@ func (o Slave) Apply(e *Env) error {
 	return o.add(e, fd)
 }
 
-func (o Slave) add(e *Env, fd int) error {
-	l := netns.Link{Name: o.Name, MTU: o.MTU, MAC: o.MAC, NS: fd}
-	switch o.Kind {
-	case "macvlan":
-		return unsupported(e.Netlink().AddMacvlan(l, o.Parent), o.Kind, "CONFIG_MACVLAN")
-	case "ipvlan":
-		return unsupported(e.Netlink().AddIPVlan(l, o.Parent), o.Kind, "CONFIG_IPVLAN")
-	}
-	return fmt.Errorf("there is no kind of device %q", o.Kind)
+func (o Macvlan) add(e *Env, fd int) error {
+	err := e.Netlink().AddMacvlan(netns.Link{Name: o.Name, MTU: o.MTU, MAC: o.MAC, NS: fd}, o.Parent)
+	return unsupported(err, "macvlan", "CONFIG_MACVLAN")
 }
 
 // Feature returns the name of the feature that Probe tries.
-func (o Slave) Feature() string { return o.Kind }
+func (o Macvlan) Feature() string { return "macvlan" }
 
 // Probe makes such a device on top of a bridge, which every kernel that can run a lab has.
-func (o Slave) Probe(e *Env) error {
+func (o Macvlan) Probe(e *Env) error {
 	if err := e.Netlink().AddBridge(netns.Link{Name: scratchParent}); err != nil {
 		return err
 	}
 	defer func() { _ = e.Netlink().Delete(scratchParent) }()
-	return Slave{Kind: o.Kind, Name: scratch, Parent: scratchParent}.add(e, 0)
+	return Macvlan{Name: scratch, Parent: scratchParent}.add(e, 0)
 }
 
 // A Shaper limits the rate at which a device sends.

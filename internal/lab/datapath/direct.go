@@ -12,17 +12,16 @@ import (
 // A direct is a datapath whose pods are on the underlay themselves, next to the nodes.
 type direct struct {
 	title
-	// kind of the pods' devices on top of the node's uplink, macvlan or ipvlan; empty: ports of the underlay's switch.
-	kind string
+	// macvlan: the pods' devices are on top of their node's uplink; false: ports of the underlay's switch.
+	macvlan bool
 }
 
 // Carries returns an error for what such pods cannot reach: their own node, if they are on top of its uplink, and
 // Services that only their node translates.
 func (d direct) Carries(t lab.Topology, path result.Path) error {
-	apart := fmt.Sprintf("%s devices and the node whose uplink it is on cannot reach each other", d.kind)
 	switch {
-	case d.kind != "" && (path == result.PodNodeSame || path == result.NodeSvcSame):
-		return result.NotSupported(apart)
+	case d.macvlan && (path == result.PodNodeSame || path == result.NodeSvcSame):
+		return result.NotSupported("macvlan devices and the node whose uplink it is on cannot reach each other")
 	case path.Service() && path.ClientPod() && t.Services == "nftables":
 		return result.NotSupported(fmt.Sprintf("the packets of %s pods do not pass their node, "+
 			"where services=nftables are translated; services=ebpf can", d.name))
@@ -32,10 +31,10 @@ func (d direct) Carries(t lab.Topology, path result.Path) error {
 
 // Wire returns bare packets. Paths between pods that are ports of the switch are visible even within a node.
 func (d direct) Wire(path result.Path) lab.Wire {
-	if !path.Other() && d.kind != "" {
+	if !path.Other() && d.macvlan {
 		return lab.Wire{Quiet: true}
 	}
-	return lab.Wire{PodMAC: d.kind != "ipvlan"}
+	return lab.Wire{PodMAC: true}
 }
 
 // Plan plans the underlay with the pods on it.
@@ -57,18 +56,14 @@ func (d direct) addPod(p *lab.Plan, t lab.Topology, n, m int) {
 	pod := lab.Pod(n, m)
 	p.Namespace(pod)
 	quietNamespace(p, pod)
-	if d.kind == "" {
+	if !d.macvlan {
 		port := fmt.Sprintf("node%d-pod%d", n, m)
 		addPort(p, t, pod, lab.Veth{Name: lab.Uplink, MTU: t.MTU, MAC: lab.PodMAC(n, m), Peer: port, PeerNS: lab.Switch})
 		p.Add(lab.Switch, lab.Port(port, bridge))
 	} else {
 		// Linux 6.1 refuses a name that the parent's namespace has, too.
 		const made = "slave0"
-		slave := lab.Slave{Kind: d.kind, Name: made, NS: pod, Parent: lab.Uplink, MTU: t.MTU}
-		if d.kind != "ipvlan" {
-			slave.MAC = lab.PodMAC(n, m)
-		}
-		p.Add(lab.Node(n), slave)
+		p.Add(lab.Node(n), lab.Macvlan{Name: made, NS: pod, Parent: lab.Uplink, MTU: t.MTU, MAC: lab.PodMAC(n, m)})
 		p.Add(pod, lab.Rename(made, lab.Uplink), lab.Up("lo", lab.Uplink))
 	}
 	addAddresses(p, pod, lab.Uplink, 16*n+10+m, lab.PodAddr(n, m).Prefix(16, 48))

@@ -27,26 +27,11 @@ const (
 // A meshed is a routed datapath whose nodes have a proxy for the TCP connections from pods to pods, directly or by a
 // Service, as in a mesh without sidecars. The proxy connects to a pod of its own node itself, and reaches those of
 // another node by the proxy there, over mutual TLS. The network of the nodes is not in the mesh.
-type meshed struct {
-	routed
-	proxy proxyKind
-}
+type meshed struct{ routed }
 
-// A proxyKind is a kind of proxy that a node can have.
-type proxyKind string
-
-// The kinds.
-const (
-	hbone   proxyKind = "hbone"
-	haproxy proxyKind = "haproxy"
-)
-
-// Caution returns that the proxy of hbone is not a product's.
-func (d meshed) Caution() string {
-	if d.proxy == hbone {
-		return "its proxies are a stand-in of our own for a mesh's: their cost is that of the pattern, not of a product"
-	}
-	return ""
+// Caution returns that the proxy is not a product's.
+func (meshed) Caution() string {
+	return "its proxies are a stand-in of our own for a mesh's: their cost is that of the pattern, not of a product"
 }
 
 // Wire returns mutual TLS within the routed datapath's headers for connections between pods of two nodes.
@@ -72,7 +57,7 @@ func (d meshed) Plan(t lab.Topology) (lab.Plan, error) {
 	for n := range t.EachNode() {
 		node := lab.Node(n)
 		// A proxy makes a connection for each one of a pod, so its ports must be free again soon.
-		p.Add(node, lab.Sysctl("net.ipv4.tcp_tw_reuse", "1"), startProxy{d.proxy, meshNode(t, n)})
+		p.Add(node, lab.Sysctl("net.ipv4.tcp_tw_reuse", "1"), startProxy{meshNode(t, n)})
 		for _, ipv6 := range []bool{false, true} {
 			everywhere := defaultPrefixes()[0]
 			if ipv6 {
@@ -107,12 +92,9 @@ func meshNode(t lab.Topology, n int) mesh.Node {
 }
 
 // A startProxy starts a node's proxy, with an identity that only the site's authority has issued.
-type startProxy struct {
-	kind proxyKind
-	node mesh.Node
-}
+type startProxy struct{ node mesh.Node }
 
-func (o startProxy) String() string { return fmt.Sprintf("proxy %s %s", o.kind, o.node) }
+func (o startProxy) String() string { return "proxy hbone " + o.node.String() }
 
 func (o startProxy) Apply(e *lab.Env) error {
 	authority, err := lab.Shared(e, sharedAuthority, mesh.NewAuthority)
@@ -123,34 +105,12 @@ func (o startProxy) Apply(e *lab.Env) error {
 	if err != nil {
 		return err
 	}
-	var stop func() error
-	about := "stand-in in Go, not a product: HTTP/2 CONNECT (HBONE) in connections that are kept"
-	if o.kind == haproxy {
-		var version string
-		version, stop, err = mesh.StartHAProxy(o.node, identity)
-		about = "HAProxy " + version + ": a TLS connection for each connection"
-	} else {
-		stop, err = mesh.StartHBONE(o.node, identity)
-	}
+	stop, err := mesh.StartHBONE(o.node, identity)
 	if err != nil {
 		return err
 	}
 	e.OnClose(stop)
-	e.Fact(result.Fact{Name: lab.ProxyFact, Value: string(o.kind), Evidence: about})
+	e.Fact(result.Fact{Name: lab.ProxyFact, Value: "hbone",
+		Evidence: "stand-in in Go, not a product: HTTP/2 CONNECT (HBONE) in connections that are kept"})
 	return nil
-}
-
-func (o startProxy) Feature() string { return string(o.kind) }
-
-// Probe checks whether HAProxy is installed. The other proxy is this program.
-func (o startProxy) Probe(*lab.Env) error {
-	if o.kind == haproxy {
-		return probeHAProxy(nil)
-	}
-	return nil
-}
-
-func probeHAProxy(*lab.Env) error {
-	_, _, err := mesh.FindHAProxy()
-	return err
 }

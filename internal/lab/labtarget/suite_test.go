@@ -28,7 +28,7 @@ func TestConformance(t *testing.T) {
 		"lab:native":                     {result.PodNodeSame, result.PodPodOther, result.PodSvcOther},
 		"lab:vxlan?nodes=3&ip=6":         {result.PodSvcSame, result.PodNodeOther},
 		"lab:native+hbone":               {result.PodPodSame, result.PodSvcOther, result.NodeSvcOther},
-		"lab:vxlan+haproxy?nodes=3&ip=6": {result.PodPodOther, result.PodSvcSame},
+		"lab:vxlan+hbone?nodes=3&ip=6": {result.PodPodOther, result.PodSvcSame},
 		"lab:macvlan":                    {result.PodPodSame, result.NodeSvcOther},
 	}
 	for text, paths := range offers {

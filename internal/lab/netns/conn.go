@@ -85,26 +85,13 @@ func (c *Conn) AddVxlan(l Link, id, port int, local netip.Addr) error {
 
 // AddMacvlan makes a macvlan device in bridge mode on top of parent.
 func (c *Conn) AddMacvlan(l Link, parent string) error {
-	return c.addOnTop(l, parent, func(a netlink.LinkAttrs) netlink.Link {
-		return &netlink.Macvlan{LinkAttrs: a, Mode: netlink.MACVLAN_MODE_BRIDGE}
-	})
-}
-
-// AddIPVlan makes an ipvlan device in layer 2 mode on top of parent.
-func (c *Conn) AddIPVlan(l Link, parent string) error {
-	return c.addOnTop(l, parent, func(a netlink.LinkAttrs) netlink.Link {
-		return &netlink.IPVlan{LinkAttrs: a, Mode: netlink.IPVLAN_MODE_L2}
-	})
-}
-
-func (c *Conn) addOnTop(l Link, parent string, kind func(netlink.LinkAttrs) netlink.Link) error {
 	i, err := c.Index(parent)
 	if err != nil {
 		return err
 	}
 	a := l.attrs()
 	a.ParentIndex = i
-	return c.handle.LinkAdd(kind(a))
+	return c.handle.LinkAdd(&netlink.Macvlan{LinkAttrs: a, Mode: netlink.MACVLAN_MODE_BRIDGE})
 }
 
 // AddIPIP makes an IP-in-IP device with an outer source address. The outer destination is the next hop of the route.
