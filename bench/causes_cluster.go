@@ -142,10 +142,10 @@ func (s *causesStudy) measurePair(ctx context.Context, p clusterPair, round int)
 		return nil, err
 	}
 	args := []string{"-c", measuredCPU, s.binary, "run", "--suite", "network", "--primary", "*", "--blocks", "11",
-		"--duration", "300ms", "--warmup", "50ms", "--profile", "--yes", "--progress", "none", "-o", "json",
+		"--duration", "300ms", "--warmup", "50ms", "--yes", "--progress", "none", "-o", "json",
 		"--out", filepath.Join(dir, "results")}
 	for i, side := range []string{"a", "b"} {
-		args = append(args, "--target", "kube:?kubeconfig="+kubeconfigs[i]+"&label="+side)
+		args = append(args, "--target", "kube:?kubeconfig="+kubeconfigs[i]+"&profile=yes&label="+side)
 	}
 	for _, c := range clusterCases {
 		args = append(args, "--case", c)

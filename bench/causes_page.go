@@ -19,7 +19,7 @@ Experiments whose right answer is known: the two targets differ in a fault that 
 setting that does nothing there, or in nothing (A/A). In the lab both are ` + "`lab:native`" + ` (for a quota
 ` + "`local:`" + `) with an option more for one, of random strength: eight blocks, runs of 200 ms, and the trials of
 ` + "`--explain`" + `. On clusters they are real networks side by side on one machine: eleven blocks, runs of 300 ms
-with ` + "`--profile`" + `. Nothing was tuned to held-out faults, decoys and pairs.
+with ` + "`profile=yes`" + `. Nothing was tuned to held-out faults, decoys and pairs.
 
 A cause is right if its rule is one that names the fault. Only experiments by one set of rules are counted together;
 these are by the rules %s. Intervals are exact (Clopper and Pearson) at 95 %%.

@@ -17,7 +17,6 @@ import (
 
 func newClean(s Streams) *cobra.Command {
 	var texts []string
-	var flags kindFlags
 	var how targets.Cleaning
 	var yes bool
 	c := &cobra.Command{
@@ -41,7 +40,7 @@ killed imports in this directory and in results/ are removed too.`,
 				return err
 			}
 			// setTargetFlag added the arguments to texts.
-			specs, err := await(c.Context(), func() ([]result.Spec, error) { return flags.specs(texts) })
+			specs, err := await(c.Context(), func() ([]result.Spec, error) { return parseTargets(texts) })
 			if err != nil {
 				return err
 			}
@@ -57,7 +56,6 @@ killed imports in this directory and in results/ are removed too.`,
 	f.BoolVar(&how.DryRun, "dry-run", false, "list leftovers and remove nothing")
 	f.BoolVar(&how.All, "all", false, "also remove what is or may be in use, or may not be Knotmeter's; needs --yes")
 	f.BoolVar(&yes, "yes", false, "consent to --all, and to sending a token or secret to a Vault")
-	flags.register(c)
 	return c
 }
 

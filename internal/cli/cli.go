@@ -267,7 +267,8 @@ func flagError(c *cobra.Command, err error) error {
 			names = append(names, "--"+f.Name)
 		}
 	})
-	return fmt.Errorf("%w%s", err, prose.DidYouMean("--"+unknown.GetSpecifiedName(), names))
+	hint := cmp.Or(movedFlag(unknown.GetSpecifiedName()), prose.DidYouMean("--"+unknown.GetSpecifiedName(), names))
+	return fmt.Errorf("%w%s", err, hint)
 }
 
 // StandardStreams returns the standard streams of this process.

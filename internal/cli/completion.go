@@ -14,7 +14,6 @@ import (
 	"github.com/knotmeter/knotmeter/internal/registry"
 	"github.com/knotmeter/knotmeter/internal/result"
 	"github.com/knotmeter/knotmeter/internal/store"
-	"github.com/knotmeter/knotmeter/internal/targets"
 )
 
 // shells are the shells with completion scripts, and the functions that write them.
@@ -84,8 +83,7 @@ func completeFlags(c *cobra.Command) {
 // ignored.
 var offers = map[string]cobra.CompletionFunc{
 	targetFlag: offerTargets, "baseline": offerNamedTargets, "price": offerTargetEquals, "switch": offerTargetEquals,
-	"context": offerContexts,
-	"suite":   commaSeparated(offerSuites), "case": offerCases, "primary": offerCases, "tool": commaSeparated(offerTools),
+	"suite": commaSeparated(offerSuites), "case": offerCases, "primary": offerCases, "tool": commaSeparated(offerTools),
 	"reference": commaSeparated(offerReferences), "format": commaSeparated(fixed(formatNames())), "resume": offerResults,
 	"from": offerResults, "progress": fixed(progressModes), "rbac": fixed([]string{narrowRBAC, wideRBAC}),
 	"fail-on": fixed(severities), "arch": commaSeparated(fixed(image.Architectures)),
@@ -130,7 +128,7 @@ func commaSeparated(offer cobra.CompletionFunc) cobra.CompletionFunc {
 }
 
 // offerTargets completes a target: its kind and name, and after "?" its options.
-func offerTargets(c *cobra.Command, _ []string, typed string) ([]string, cobra.ShellCompDirective) {
+func offerTargets(_ *cobra.Command, _ []string, typed string) ([]string, cobra.ShellCompDirective) {
 	kind, rest, named := strings.Cut(typed, ":")
 	if at := strings.LastIndexAny(typed, "?&") + 1; named && at > 0 {
 		k, err := registry.FindKind(kind)
@@ -144,7 +142,7 @@ func offerTargets(c *cobra.Command, _ []string, typed string) ([]string, cobra.S
 		if named && k.Name != kind {
 			continue
 		}
-		for _, line := range targetsOfKind(c, k, rest) {
+		for _, line := range targetsOfKind(k, rest) {
 			all = append(all, cobra.CompletionWithDesc(line.Spec, line.About))
 		}
 	}
@@ -152,16 +150,12 @@ func offerTargets(c *cobra.Command, _ []string, typed string) ([]string, cobra.S
 }
 
 // targetsOfKind returns the targets of a kind, including those that only this machine knows.
-func targetsOfKind(c *cobra.Command, k registry.Kind, typed string) []registry.Line {
+func targetsOfKind(k registry.Kind, typed string) []registry.Line {
 	if k.Names == nil {
 		return k.Targets
 	}
-	spec := result.Spec{Kind: k.Name, Name: typed}
-	if given, err := (&kindFlags{set: c.Flags()}).given(k); err == nil {
-		spec = withOptions(spec, given)
-	}
 	list := []registry.Line{{Spec: k.Name + ":", About: k.Targets[0].About}}
-	for _, name := range k.Names(spec) {
+	for _, name := range k.Names(result.Spec{Kind: k.Name, Name: typed}) {
 		list = append(list, registry.Line{Spec: k.Name + ":" + name})
 	}
 	return list
@@ -176,19 +170,6 @@ func targetOptions(k registry.Kind, typed string) []string {
 		}
 	}
 	return list
-}
-
-// offerContexts completes the contexts of the kubeconfig.
-func offerContexts(c *cobra.Command, _ []string, typed string) ([]string, cobra.ShellCompDirective) {
-	var all []string
-	for _, k := range registry.Kinds() {
-		if slices.ContainsFunc(k.Options, func(o targets.Option) bool { return o.ReplacedByName }) {
-			for _, line := range targetsOfKind(c, k, typed)[1:] {
-				all = append(all, strings.TrimPrefix(line.Spec, k.Name+":"))
-			}
-		}
-	}
-	return withPrefix(all, typed)
 }
 
 // offerNamedTargets completes one of the targets on the command line.

@@ -24,7 +24,6 @@ import (
 func newDoctor(s Streams) *cobra.Command {
 	var texts []string
 	var rbac rbacForm
-	var flags kindFlags
 	var output string
 	var verbose bool
 	c := &cobra.Command{
@@ -44,7 +43,7 @@ With --rbac, print the rights that a cluster has to grant.`,
 			if err := setTargetFlag(c.Flags(), args); err != nil {
 				return err
 			}
-			specs, err := await(c.Context(), func() ([]result.Spec, error) { return flags.specs(texts) })
+			specs, err := await(c.Context(), func() ([]result.Spec, error) { return parseTargets(texts) })
 			if err != nil {
 				return err
 			}
@@ -61,7 +60,6 @@ With --rbac, print the rights that a cluster has to grant.`,
 	c.Flags().Var(&rbac, "rbac",
 		"`SCOPE` print the rights to grant, as manifests: in a namespace, or in the whole cluster")
 	c.Flags().Lookup("rbac").NoOptDefVal = narrowRBAC
-	flags.register(c)
 	completeFlag(c, "output", tableOrJSON)
 	return c
 }

@@ -147,7 +147,7 @@ func (x *experiment) readResumed(ctx context.Context, o *options, s Streams, ver
 	for i, t := range e.Targets {
 		texts[i] = t.Spec.Text
 	}
-	specs, err := await(ctx, func() ([]result.Spec, error) { return o.kinds.specs(texts) })
+	specs, err := await(ctx, func() ([]result.Spec, error) { return parseTargets(texts) })
 	if err != nil {
 		return err
 	}
@@ -208,7 +208,7 @@ func (x *experiment) resolveFlags(ctx context.Context, o *options, version strin
 	if err != nil {
 		return err
 	}
-	specs, err := o.kinds.specs(o.targets)
+	specs, err := o.specs()
 	if err != nil {
 		return err
 	}

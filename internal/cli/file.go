@@ -5,11 +5,15 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"reflect"
+	"maps"
+	"slices"
+	"strings"
+	"time"
 
 	"github.com/spf13/pflag"
 
 	"github.com/knotmeter/knotmeter/internal/registry"
+	"github.com/knotmeter/knotmeter/internal/targets"
 	"github.com/knotmeter/knotmeter/internal/userfile"
 )
 
@@ -18,68 +22,7 @@ const (
 	fileKind       = "Experiment"
 )
 
-// An experimentFile is the content of an experiment file: a field for each of the [settings] that has one, and a
-// section for the options of Kubernetes targets. The tag flag names the flag that a field stands for; a test compares
-// the fields with the tables of flags and options.
-type experimentFile struct {
-	APIVersion  string            `json:"apiVersion"`
-	Kind        string            `json:"kind"`
-	Targets     []fileTarget      `json:"targets" flag:"target"`
-	Baseline    string            `json:"baseline" flag:"baseline"`
-	Suite       commaList         `json:"suite" flag:"suite"`
-	Cases       []string          `json:"cases" flag:"case"`
-	Primaries   []string          `json:"primaries" flag:"primary"`
-	Restore     string            `json:"restore" flag:"restore"`
-	SwitchLimit string            `json:"switchLimit" flag:"switch-limit"`
-	Metric      string            `json:"metric" flag:"metric"`
-	Tool        string            `json:"tool" flag:"tool"`
-	Duration    string            `json:"duration" flag:"duration"`
-	Warmup      string            `json:"warmup" flag:"warmup"`
-	Rate        float64           `json:"rate" flag:"rate"`
-	Clients     int               `json:"clients" flag:"clients"`
-	MaxRate     string            `json:"maxRate" flag:"max-rate"`
-	Blocks      int               `json:"blocks" flag:"blocks"`
-	Looks       []int             `json:"looks" flag:"looks"`
-	Budget      string            `json:"budget" flag:"budget"`
-	Delta       any               `json:"delta" flag:"delta"` // 0.02 or "2%"
-	Alpha       any               `json:"alpha" flag:"alpha"` // likewise
-	AllPairs    bool              `json:"allPairs" flag:"all-pairs"`
-	Parallel    bool              `json:"parallel" flag:"parallel"`
-	Seed        *uint64           `json:"seed" flag:"seed"` // 0 is a seed; nil is none
-	Gates       []string          `json:"gates" flag:"gate"`
-	Out         string            `json:"out" flag:"out"`
-	References  []string          `json:"references" flag:"reference"`
-	Matches     []string          `json:"matches" flag:"match"`
-	Prices      []string          `json:"prices" flag:"price"`
-	Facts       []string          `json:"facts" flag:"fact"`
-	Kubernetes  kubernetesSection `json:"kubernetes"`
-}
-
-// A kubernetesSection has the options of Kubernetes targets, for all of an experiment.
-type kubernetesSection struct {
-	Namespace             string          `json:"namespace" flag:"namespace"`
-	Inject                bool            `json:"inject" flag:"inject"`
-	RotateNodes           bool            `json:"rotateNodes" flag:"rotate-nodes"`
-	Profile               bool            `json:"profile" flag:"profile"`
-	Pods                  json.RawMessage `json:"pods" flag:"config"`
-	Kubeconfig            string          `json:"kubeconfig" flag:"kubeconfig"`
-	Context               string          `json:"context" flag:"context"`
-	Cluster               string          `json:"cluster" flag:"cluster"`
-	User                  string          `json:"user" flag:"user"`
-	As                    string          `json:"as" flag:"as"`
-	AsGroups              []string        `json:"asGroups" flag:"as-group"`
-	AsUID                 string          `json:"asUID" flag:"as-uid"`
-	Server                string          `json:"server" flag:"server"`
-	TLSServerName         string          `json:"tlsServerName" flag:"tls-server-name"`
-	CertificateAuthority  string          `json:"certificateAuthority" flag:"certificate-authority"`
-	InsecureSkipTLSVerify bool            `json:"insecureSkipTLSVerify" flag:"insecure-skip-tls-verify"`
-	ClientCertificate     string          `json:"clientCertificate" flag:"client-certificate"`
-	ClientKey             string          `json:"clientKey" flag:"client-key"`
-	DisableCompression    bool            `json:"disableCompression" flag:"disable-compression"`
-	RequestTimeout        string          `json:"requestTimeout" flag:"request-timeout"`
-}
-
-// readFile reads the experiment file and applies it. Without --file it does nothing.
+// readFile sets the flags that are not on the command line from the experiment file. Without --file it does nothing.
 func (o *options) readFile(ctx context.Context) error {
 	if o.file == "" {
 		return nil
@@ -88,67 +31,159 @@ func (o *options) readFile(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("--file: %w", err)
 	}
-	var file experimentFile
-	err = userfile.Decode(data, &file)
-	if err == nil {
-		err = o.apply(file)
-	}
-	if err != nil {
+	if err := userfile.Decode(data, &experimentFile{o}); err != nil {
 		return fmt.Errorf("--file: %s: %w", o.file, err)
 	}
 	return nil
 }
 
-// apply sets the flags that are not on the command line to the values of an experiment file.
-func (o *options) apply(file experimentFile) error {
-	if file.APIVersion != fileAPIVersion || file.Kind != fileKind {
-		return fmt.Errorf("want apiVersion: %s and kind: %s", fileAPIVersion, fileKind)
-	}
-	if !o.flags.Changed(targetFlag) {
-		o.fileTargets = file.Targets
-	}
-	o.fileRestores = !o.flags.Changed("restore")
-	if err := setFlags(o.flags, reflect.ValueOf(file)); err != nil {
+// An experimentFile sets options from the content of an experiment file: a field for each of the [settings] that has
+// one, and a section for the options of Kubernetes targets.
+type experimentFile struct{ *options }
+
+// UnmarshalJSON sets the options from an object.
+func (f *experimentFile) UnmarshalJSON(data []byte) error {
+	fields := map[string]json.RawMessage{}
+	if err := json.Unmarshal(data, &fields); err != nil {
 		return err
 	}
-	kube, err := registry.FindKind("kube")
-	if err == nil {
-		err = errors.Join(setFlags(o.flags, reflect.ValueOf(file.Kubernetes)), o.kinds.setDocuments(kube, file.Kubernetes))
+	maps.DeleteFunc(fields, func(_ string, value json.RawMessage) bool { return string(value) == "null" })
+	if string(fields["apiVersion"]) != `"`+fileAPIVersion+`"` || string(fields["kind"]) != `"`+fileKind+`"` {
+		return fmt.Errorf("want apiVersion: %s and kind: %s", fileAPIVersion, fileKind)
 	}
-	if err != nil {
-		return fmt.Errorf("kubernetes: %w", err)
-	}
-	return nil
-}
-
-// setFlags sets the flags that are not on the command line to the values of a struct, whose tags name the flags.
-func setFlags(flags *pflag.FlagSet, fields reflect.Value) error {
-	// --blocks replaces the file's looks, and --looks its blocks.
-	replaced := map[string]bool{"looks": flags.Changed("blocks"), "blocks": flags.Changed("looks")}
-	for i := range fields.NumField() {
-		tag := fields.Type().Field(i).Tag
-		name := tag.Get("flag")
-		if name == "" || flags.Lookup(name) == nil || flags.Changed(name) || replaced[name] || fields.Field(i).IsZero() {
+	known := []string{"apiVersion", "kind", "kubernetes"}
+	given := map[string]bool{} // flags on the command line
+	f.flags.Visit(func(flag *pflag.Flag) { given[flag.Name] = true })
+	f.fileRestores = !given["restore"]
+	for _, s := range settings {
+		known = append(known, s.field)
+		value, is := fields[s.field]
+		if !is || f.flags.Lookup(s.flag) == nil || given[s.flag] || given[s.replacedBy] {
 			continue
 		}
-		if err := setFlag(flags, name, fields.Field(i)); err != nil {
-			return fmt.Errorf("%s: %w", tag.Get("json"), err)
+		if err := f.set(s, value); err != nil {
+			return inField(s.field, err)
+		}
+	}
+	if err := checkFields(fields, known); err != nil {
+		return err
+	}
+	return f.setKubernetes(fields["kubernetes"])
+}
+
+// set sets the flag of a setting to the value of its field.
+func (f *experimentFile) set(s setting, value json.RawMessage) (err error) {
+	var several []string
+	switch p := s.value(f.options).(type) {
+	case pflag.Value, *time.Duration, *string, *commaList:
+		several, err = texts(value)
+	case *[]string:
+		if s.flag != targetFlag {
+			err = json.Unmarshal(value, &several)
+			break
+		}
+		err = json.Unmarshal(value, &f.fileTargets)
+		for _, t := range f.fileTargets {
+			several = append(several, t.Target)
+		}
+	default:
+		f.flags.Lookup(s.flag).Changed = true
+		return json.Unmarshal(value, p)
+	}
+	for _, text := range several {
+		err = errors.Join(err, f.flags.Set(s.flag, text))
+	}
+	return err
+}
+
+// texts returns a text, a number or a list of texts, as flags take them.
+func texts(value json.RawMessage) (list []string, err error) {
+	var number json.Number
+	switch {
+	case value[0] == '[':
+		err = json.Unmarshal(value, &list)
+		return list, err
+	case value[0] != '"' && json.Unmarshal(value, &number) == nil:
+		return []string{number.String()}, nil
+	}
+	list = []string{""}
+	err = json.Unmarshal(value, &list[0])
+	return list, err
+}
+
+// setKubernetes sets the options of Kubernetes targets from their section.
+func (f *experimentFile) setKubernetes(section json.RawMessage) error {
+	if len(section) == 0 {
+		return nil
+	}
+	fields := map[string]json.RawMessage{}
+	if err := json.Unmarshal(section, &fields); err != nil {
+		return inField("kubernetes", err)
+	}
+	kube, err := registry.FindKind("kube")
+	if err != nil {
+		return err
+	}
+	f.kubernetes = map[string]string{}
+	var known []string
+	for _, option := range kube.Options {
+		known = append(known, option.Field)
+		value, is := fields[option.Field]
+		if !is {
+			continue
+		}
+		text, err := optionText(option, value)
+		if err == nil {
+			err = option.Check(text)
+		}
+		if err != nil {
+			return inField("kubernetes", inField(option.Field, err))
+		}
+		f.kubernetes[option.Name] = text
+	}
+	return checkFields(fields, known)
+}
+
+// optionText returns the value of a field in the form of its option.
+func optionText(option targets.Option, value json.RawMessage) (text string, err error) {
+	switch option.Value {
+	case targets.Document:
+		return string(value), nil
+	case targets.Switch:
+		on := false
+		if err = json.Unmarshal(value, &on); on {
+			return "yes", err
+		}
+		return "no", err
+	case targets.List:
+		list, err := texts(value)
+		return targets.JoinList(list), err
+	}
+	if value[0] != '"' && value[0] != '[' && value[0] != '{' {
+		return string(value), nil // such as a UID
+	}
+	err = json.Unmarshal(value, &text)
+	return text, err
+}
+
+// checkFields returns an error about the first field that is not known.
+func checkFields(fields map[string]json.RawMessage, known []string) error {
+	for _, name := range slices.Sorted(maps.Keys(fields)) {
+		if name == "" || !slices.Contains(known, name) {
+			return fmt.Errorf("unknown field %q", name)
 		}
 	}
 	return nil
 }
 
-func setFlag(flags *pflag.FlagSet, name string, v reflect.Value) error {
-	if v.Kind() == reflect.Slice {
-		for i := range v.Len() {
-			if err := flags.Set(name, fmt.Sprint(v.Index(i).Interface())); err != nil {
-				return err
-			}
-		}
-		return nil
+// inField adds the name of a field to an error about its value; nil stays nil.
+func inField(name string, err error) error {
+	if wrong, is := errors.AsType[*json.UnmarshalTypeError](err); is {
+		wrong.Field = strings.TrimSuffix(name+"."+wrong.Field, ".")
+		return wrong
 	}
-	if v.Kind() == reflect.Pointer {
-		v = v.Elem()
+	if err != nil {
+		return fmt.Errorf("%s: %w", name, err)
 	}
-	return flags.Set(name, fmt.Sprint(v.Interface()))
+	return nil
 }

@@ -58,7 +58,7 @@ func TestHelpHasEveryFlag(t *testing.T) {
 // TestHelpAllNeedsNothingElse checks that --help-all works even if the rest of the command line is wrong.
 func TestHelpAllNeedsNothingElse(t *testing.T) {
 	for _, tt := range []struct{ line, flag string }{
-		{"run --help-all", "--kubeconfig FILE"}, {"doctor nothing --help-all --bad", "--kubeconfig FILE"},
+		{"run --help-all", "--parallel"}, {"doctor nothing --help-all --bad", "--rbac"},
 		{"report --help-all", "--format FORMAT"}, // nothing is rare
 	} {
 		status, out := execute(t, strings.Fields(tt.line)...)

@@ -20,7 +20,6 @@ import (
 // options are the values of the flags of run and plan.
 type options struct {
 	flags                               *pflag.FlagSet
-	kinds                               kindFlags
 	targets, cases                      []string
 	suites                              commaList
 	primaries, gates                    []string
@@ -45,8 +44,9 @@ type options struct {
 	switchTexts                         []string
 	switchLimit                         time.Duration
 	restore                             string
-	fileTargets                         []fileTarget // targets, if they come from the file
-	fileRestores                        bool         // restore comes from the file
+	fileTargets                         []fileTarget      // targets, if they come from the file
+	fileRestores                        bool              // restore comes from the file
+	kubernetes                          map[string]string // options of all kube: targets, from the file
 }
 
 // A fraction is a flag with a value such as 0.02 or 2%.
@@ -145,7 +145,7 @@ func (o *options) checkResume() error {
 	var err error
 	o.flags.Visit(func(f *pflag.Flag) {
 		allowed := func(s setting) bool { return s.flag == f.Name && s.resumed }
-		if err == nil && !slices.ContainsFunc(settings, allowed) && !o.kinds.isConnectionFlag(f.Name) {
+		if err == nil && !slices.ContainsFunc(settings, allowed) {
 			err = fmt.Errorf("--%s: the resumed experiment defines it already; leave it out", f.Name)
 		}
 	})

@@ -6,17 +6,13 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"reflect"
 	"regexp"
-	"slices"
 	"strings"
 	"testing"
 
 	"github.com/spf13/cobra"
 
 	"github.com/knotmeter/knotmeter/internal/golden"
-	"github.com/knotmeter/knotmeter/internal/registry"
-	"github.com/knotmeter/knotmeter/internal/targets"
 )
 
 // commandsPage is the page that is generated from the help of the commands.
@@ -62,26 +58,16 @@ func asMarkdown(text string) string {
 	return strings.Join(lines, "\n")
 }
 
-// flagTable returns a table of a command's flags, without those for options of targets, which have their own pages.
+// flagTable returns a table of a command's flags.
 func flagTable(c *cobra.Command) string {
-	var rows, others string
+	var rows string
 	for _, f := range shownFlags(c, true) {
-		if isOption(f.Name) {
-			others = "\n\nOptions of `kube:` targets are flags too: see [clusters](kubernetes.md#access-to-the-cluster)."
-			continue
-		}
 		rows += fmt.Sprintf("\n| `%s` | %s |", cell(strings.TrimSpace(flagTerm(f))), cell(flagAbout(f)))
 	}
 	if rows == "" {
 		return ""
 	}
-	return "| Flag | Description |\n|---|---|" + rows + others
-}
-
-func isOption(flag string) bool {
-	return slices.ContainsFunc(registry.Kinds(), func(k registry.Kind) bool {
-		return slices.ContainsFunc(k.Options, func(o targets.Option) bool { return o.HasFlag() && o.Name == flag })
-	})
+	return "| Flag | Description |\n|---|---|" + rows
 }
 
 // cell returns text escaped for a table.
@@ -160,25 +146,23 @@ func TestExperimentFilesPage(t *testing.T) {
 			if _, text, found := strings.Cut(strings.TrimPrefix(usage, "`"), "` "); found {
 				usage = text
 			}
-			field, _ := fieldOf(reflect.TypeFor[experimentFile](), s.field)
-			fmt.Fprintf(&b, "| `%s` | %s | `--%s`: %s |\n", s.field, typeName(field.Type), s.flag,
+			fmt.Fprintf(&b, "| `%s` | %s | `--%s`: %s |\n", s.field, typeName(s.value(new(options))), s.flag,
 				cell(strings.ReplaceAll(usage, "; repeated", "")))
 		}
 	}
 	golden.Check(t, page, before+begin+b.String()+"\n"+end+after)
 }
 
-// typeName returns the YAML type of a field.
-func typeName(of reflect.Type) string {
-	if of == reflect.TypeFor[commaList]() {
+// typeName returns the YAML type of a field whose flag sets a variable.
+func typeName(variable any) string {
+	switch variable.(type) {
+	case *commaList:
 		return "text or list"
-	}
-	switch of.Kind() {
-	case reflect.Slice:
+	case *[]string, *[]int, *published, *matches, *prices, *statedFacts:
 		return "list"
-	case reflect.Bool:
+	case *bool:
 		return "true or false"
-	case reflect.Int, reflect.Float64, reflect.Pointer:
+	case *int, *float64, *uint64:
 		return "number"
 	}
 	return "text"

@@ -68,7 +68,7 @@ func TestClusterPage(t *testing.T) {
 	if err := o.readFile(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	specs, err := o.kinds.specs(o.targets)
+	specs, err := o.specs()
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,7 +1,6 @@
 package cli
 
 import (
-	"encoding/json"
 	"strings"
 	"time"
 
@@ -18,6 +17,7 @@ type setting struct {
 	rare        bool               // only --help-all shows it
 	of          string             // name of the only command that has it; empty: both
 	field       string             // name in experiment files; empty: none
+	replacedBy  string             // flag that replaces the field
 	resumed     bool               // allowed for a resumed experiment
 	help        string             // begins with the name of the argument in backquotes
 	value       func(*options) any // returns a pointer to the variable that the flag sets, which holds the default
@@ -61,10 +61,12 @@ var settings = []setting{
 	{flag: "max-rate", under: pacing, rare: true, field: "maxRate", value: func(o *options) any { return &o.maxRate },
 		help: "`RATE` most that network streams send in each direction, such as 100Mbit/s"},
 
-	{flag: "blocks", under: design, field: "blocks", value: func(o *options) any { return &o.blocks },
-		help: "`NUMBER` fixed number of blocks, instead of --looks"},
-	{flag: "looks", under: design, rare: true, field: "looks", value: func(o *options) any { return &o.looks },
-		help: "`NUMBER,…` blocks after which a case ends if it is decided; the last is the most"},
+	{flag: "blocks", under: design, field: "blocks", replacedBy: "looks",
+		value: func(o *options) any { return &o.blocks },
+		help:  "`NUMBER` fixed number of blocks, instead of --looks"},
+	{flag: "looks", under: design, rare: true, field: "looks", replacedBy: "blocks",
+		value: func(o *options) any { return &o.looks },
+		help:  "`NUMBER,…` blocks after which a case ends if it is decided; the last is the most"},
 	{flag: "budget", under: design, field: "budget", value: func(o *options) any { return &o.budget },
 		help: "`TIME` start no new run after this time, such as 10m"},
 	{flag: "delta", under: design, field: "delta", value: func(o *options) any { return &o.delta },
@@ -123,16 +125,6 @@ var progressHelp = "`MODE` progress on standard error: " + strings.Join(progress
 // A commaList is a list of texts: separated by commas in a flag, a text or a list in an experiment file.
 type commaList []string
 
-// UnmarshalJSON reads a text or a list of texts.
-func (l *commaList) UnmarshalJSON(data []byte) error {
-	var text string
-	if json.Unmarshal(data, &text) == nil {
-		*l = commaList{text}
-		return nil
-	}
-	return json.Unmarshal(data, (*[]string)(l))
-}
-
 // register adds the flags of run or plan to the command.
 func (o *options) register(c *cobra.Command) {
 	d := runner.DefaultDesign()
@@ -144,7 +136,6 @@ func (o *options) register(c *cobra.Command) {
 			s.register(o, c.Flags())
 		}
 	}
-	o.kinds.register(c)
 }
 
 func (s setting) register(o *options, f *pflag.FlagSet) {

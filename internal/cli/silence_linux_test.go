@@ -31,8 +31,8 @@ var silences = map[string][]string{
 	"a FIFO": {
 		"plan -f FIFO", "run -f FIFO", "plan local:/tmp --suite storage:FIFO", "audit FIFO", "import csv FIFO --out OUT",
 		"image build --agent FIFO --out OUT", "image push --agent FIFO localhost:1/agent",
-		"clean kube: --kubeconfig FIFO", "doctor kube: --kubeconfig FIFO", "plan kube: --kubeconfig FIFO",
-		"run kube: --kubeconfig FIFO --yes --out OUT",
+		"clean kube:?kubeconfig=FIFO", "doctor kube:?kubeconfig=FIFO", "plan kube:?kubeconfig=FIFO",
+		"run kube:?kubeconfig=FIFO --yes --out OUT",
 		"clean kube:?config=FIFO", "doctor kube:?config=FIFO", "doctor kube:?config=FIFO --rbac",
 		"plan kube:?config=FIFO", "run kube:?config=FIFO --out OUT",
 	},

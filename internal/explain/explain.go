@@ -143,7 +143,7 @@ func explain(e evidence) Explanation {
 }
 
 // profileHint tells how to see the layers of the kernel on a cluster.
-const profileHint = "Measured with --profile, the layers of the kernel would show where CPU time goes: " +
+const profileHint = "Measured with profile=yes, the layers of the kernel would show where CPU time goes: " +
 	"packet filter, routes, eBPF programs."
 
 // unsampledPods reports whether the kernel was not sampled because the pods of a cluster have no privileges.

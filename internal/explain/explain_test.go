@@ -364,7 +364,7 @@ func TestProfileHint(t *testing.T) {
 			r.Experiment.Targets[i].Spec = result.SpecOf(test.spec)
 		}
 		x := explained(t, r)[0]
-		if got := strings.Contains(x.Sentence, "--profile"); got != test.want || got != (x.Hint != "") {
+		if got := strings.Contains(x.Sentence, "profile=yes"); got != test.want || got != (x.Hint != "") {
 			t.Errorf("%s, %v: %s", test.spec, test.target, x.Sentence)
 		}
 	}

@@ -102,7 +102,7 @@ func TestWhoseCauses(t *testing.T) {
 	reversed := one
 	reversed.Worse, reversed.Better = one.Baseline, one.Target
 	unshown := one
-	unshown.Causes, unshown.Hint = one.Causes[1:], "More is seen with --profile."
+	unshown.Causes, unshown.Hint = one.Causes[1:], "More is seen with profile=yes."
 	for _, test := range []struct {
 		list []explain.Explanation
 		want string
@@ -112,7 +112,7 @@ func TestWhoseCauses(t *testing.T) {
 		{[]explain.Explanation{one, reversed},
 			"Why: vxlan has more CPU time on the path; native, compared with vxlan, has more CPU time on the path."},
 		{[]explain.Explanation{unshown}, "Why: no cause is supported for 1 difference. Settings that differ, without a " +
-			"shown effect: another congestion control. More is seen with --profile."},
+			"shown effect: another congestion control. More is seen with profile=yes."},
 	} {
 		in.Causes = test.list
 		if got := causesSentence(in); got != test.want {

@@ -19,14 +19,8 @@ type Option struct {
 	Value   Value
 	// Needs is an option, as NAME or NAME=VALUE, that must be given with this one; may be empty.
 	Needs string
-	// Field is the name in experiment files, where the option applies to all targets of the kind. With a field, and
-	// unless Value is Document, there is also a flag with the option's name; Short is the flag's letter.
-	Field, Short string
-	// Planned marks an option that is part of the experiment, so that a resumed experiment has it already. Other
-	// options concern the access to a target.
-	Planned bool
-	// ReplacedByName marks an option that the target's name can replace: its flag applies to targets without a name.
-	ReplacedByName bool
+	// Field is the name in experiment files, where the option applies to all targets of the kind; empty: none.
+	Field string
 	// Refused is the reason why the option is refused, though users know it from other programs. It is not listed.
 	Refused error
 	// Check returns nil for a valid value, otherwise an error that describes valid values.
@@ -39,22 +33,14 @@ type Value int
 // Types of values.
 const (
 	Text     Value = iota
-	Switch         // yes or no; its flag needs no value
-	List           // several texts, joined by [JoinList]; its flag can be repeated
+	Switch         // yes or no
+	List           // several texts, joined by [JoinList]
 	File           // the name of a file
 	Document       // the name of a YAML file, or the YAML itself, in braces
 )
 
 // String returns the option with an example of its value.
 func (o Option) String() string { return o.Name + "=" + o.Example }
-
-// Argument returns the placeholder for the flag's argument in help texts: empty for a [Switch], one text of a [List].
-func (o Option) Argument() string {
-	if o.Value == Switch {
-		return ""
-	}
-	return strings.TrimSuffix(o.Example, ",…")
-}
 
 // About returns the help, with the option that it needs.
 func (o Option) About() string {
@@ -71,9 +57,6 @@ func (o Option) File(value string) string {
 	}
 	return ""
 }
-
-// HasFlag reports whether there is a flag for the option. A refused option has a flag that returns the reason.
-func (o Option) HasFlag() bool { return o.Refused != nil || o.Field != "" && o.Value != Document }
 
 // label is an option of every target. [result.Spec.Label] reads it.
 var label = Option{

@@ -42,14 +42,14 @@ var allSettings = slices.Concat(
 
 // podOptions are the options about pods, their nodes and their network.
 var podOptions = []targets.Setting[options]{
-	targets.NewSetting(targets.Option{Name: "namespace", Example: "NAME", Short: "n", Field: "namespace", Planned: true,
+	targets.NewSetting(targets.Option{Name: "namespace", Example: "NAME", Field: "namespace",
 		Help: "existing namespace to use, instead of one that is made and removed"},
 		func(o *options) *string { return &o.Namespace }, targets.CheckedText(manifest.CheckName)),
 	targets.NewSetting(targets.Option{
 		Name: "image", Example: "REF", Help: "image of the agent, best with its digest (default " + manifest.DefaultImage +
 			")"}, func(o *options) *string { return &o.Image }, targets.Image("registry.example/knotmeter-agent@sha256:…")),
 	targets.NewSetting(targets.Option{
-		Name: "inject", Example: "yes", Value: targets.Switch, Field: "inject", Planned: true,
+		Name: "inject", Example: "yes", Value: targets.Switch, Field: "inject",
 		Help: "put the agent into pods of the image that image= names; it needs a shell, not the agent"},
 		func(o *options) *bool { return &o.Inject }, targets.YesOrNo),
 	targets.NewSetting(targets.Option{
@@ -63,14 +63,14 @@ var podOptions = []targets.Setting[options]{
 	targets.NewSetting(targets.Option{Name: "zones", Example: "same", Help: "zones of the two nodes: same, or across"},
 		func(o *options) *bool { return &o.Across }, targets.Choice("same", "across")),
 	targets.NewSetting(targets.Option{
-		Name: "rotate-nodes", Example: "yes", Value: targets.Switch, Field: "rotateNodes", Planned: true,
+		Name: "rotate-nodes", Example: "yes", Value: targets.Switch, Field: "rotateNodes",
 		Help: "use another pair of nodes in each block, every node as often as the others"},
 		func(o *options) *bool { return &o.Rotate }, targets.YesOrNo),
 	targets.NewSetting(targets.Option{Name: "host-network", Example: "no", Value: targets.Switch,
 		Help: "no pods in the nodes' own network, and no node paths (default: yes)"},
 		func(o *options) *bool { return &o.HostNetwork }, targets.YesOrNo),
 	targets.NewSetting(targets.Option{
-		Name: "profile", Example: "yes", Value: targets.Switch, Field: "profile", Planned: true,
+		Name: "profile", Example: "yes", Value: targets.Switch, Field: "profile",
 		Help: "sample the CPUs of the nodes by kernel layer and read their counters; pods are privileged, which wants --yes"},
 		func(o *options) *bool { return &o.Profile }, targets.YesOrNo),
 	targets.NewSetting(targets.Option{

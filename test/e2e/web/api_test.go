@@ -104,10 +104,10 @@ func TestAPIAlikeAndSlower(t *testing.T) {
 	if err := clientcmd.WriteToFile(*config, file); err != nil {
 		t.Fatal(err)
 	}
-	args := []string{"--kubeconfig", file, "--suite", "api", "--case", "api/configmap/get", "--blocks", "11", "--duration",
+	args := []string{"--suite", "api", "--case", "api/configmap/get", "--blocks", "11", "--duration",
 		"1s", "--seed", "1", "-o", "json"}
 	for _, name := range []string{"one", "again", "slower"} {
-		args = append(args, "--target", "kube:"+name+"?vantage=here&host-network=no&label="+name)
+		args = append(args, "--target", "kube:"+name+"?vantage=here&host-network=no&kubeconfig="+file+"&label="+name)
 	}
 	printed := experiment(t, nil, args...).printed
 	var c struct {

@@ -59,8 +59,8 @@ func (c *Cluster) ExplainNoAnswer(err error) error {
 	if c.context != "" {
 		by = fmt.Sprintf("context %s of the kubeconfig %s", c.context, c.kubeconfig)
 	}
-	return fmt.Errorf("%w (API server %s, %s); check with kubectl that it answers, or name another with --context, "+
-		"--kubeconfig or --server", diagnosis.Explain(err, ""), c.Host(), by)
+	return fmt.Errorf("%w (API server %s, %s); check with kubectl that it answers, or name another with context=, "+
+		"kubeconfig= or server=", diagnosis.Explain(err, ""), c.Host(), by)
 }
 
 // Nodes returns all nodes. If the user may not list them, it returns the nodes one and other, if both are named.

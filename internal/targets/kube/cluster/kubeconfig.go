@@ -98,7 +98,7 @@ func (k Kubeconfig) Load() (name string, _ *rest.Config, _ error) {
 	}
 	config, err := loader.ClientConfig()
 	if clientcmd.IsEmptyConfig(err) {
-		return "", nil, fmt.Errorf("no cluster is configured in %s; set KUBECONFIG or give --kubeconfig FILE", k.Location())
+		return "", nil, fmt.Errorf("no cluster is configured in %s; set KUBECONFIG or give kubeconfig=FILE", k.Location())
 	}
 	if err != nil {
 		return "", nil, fmt.Errorf("kubeconfig %s: %w", k.Location(), err)

@@ -83,7 +83,7 @@ func (w retrier) RoundTrip(r *http.Request) (*http.Response, error) {
 
 // errSilent is the error about an API server that accepts a request and does not respond.
 var errSilent = fmt.Errorf("the API server accepted the connection and did not respond within %v; check its health, "+
-	"and any proxy or load balancer in front of it, or set --request-timeout", answerLimit)
+	"and any proxy or load balancer in front of it, or set request-timeout=", answerLimit)
 
 // roundTrip sends a request and waits for the beginning of the response for answerLimit. Reading its body has no limit,
 // because watches have none.

@@ -21,7 +21,7 @@ var Settings = []targets.Setting[Kubeconfig]{
 		func(k *Kubeconfig) *string { return &k.File }, targets.AnyText),
 	{
 		Option: targets.Option{
-			Name: "context", Example: "NAME", Field: "context", ReplacedByName: true,
+			Name: "context", Example: "NAME", Field: "context",
 			Help: "kubeconfig context of targets that name none",
 		},
 		Set: (*Kubeconfig).setContext,
@@ -39,7 +39,7 @@ var Settings = []targets.Setting[Kubeconfig]{
 		func(k *Kubeconfig) *[]string { return &k.Overrides.AuthInfo.ImpersonateGroups }, parseList),
 	targets.NewSetting(targets.Option{Name: "as-uid", Example: "UID", Field: "asUID", Help: "UID to impersonate"},
 		func(k *Kubeconfig) *string { return &k.Overrides.AuthInfo.ImpersonateUID }, targets.AnyText),
-	targets.NewSetting(targets.Option{Name: "server", Example: "URL", Short: "s", Field: "server",
+	targets.NewSetting(targets.Option{Name: "server", Example: "URL", Field: "server",
 		Help: "URL of the API server; overrides the cluster's"},
 		func(k *Kubeconfig) *string { return &k.Overrides.ClusterInfo.Server }, targets.AnyText),
 	targets.NewSetting(targets.Option{Name: "tls-server-name", Example: "NAME", Field: "tlsServerName",
