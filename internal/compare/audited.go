@@ -46,13 +46,24 @@ func auditedRuns(r result.Results) *runTable {
 	return t
 }
 
-// auditWarnings describes the audit's findings on a metric of a case on these targets. If shown is empty, the targets
-// are compared by blocks, and it counts the excluded blocks; otherwise it counts the excluded runs on the target shown.
-func (t *runTable) auditWarnings(caseName, metric, shown string, targets ...string) []Warning {
+// auditWarnings describes the audit's findings on a row: of paired runs with the number of excluded blocks, otherwise
+// with that of excluded runs on each target.
+func (t *runTable) auditWarnings(r Row) []Warning {
+	if t.paired() {
+		return t.findingsOn(r, "", r.Baseline, r.Target)
+	}
+	both := append(t.tableOf(r.Baseline).findingsOn(r, r.Baseline, r.Baseline),
+		t.tableOf(r.Target).findingsOn(r, r.Target, r.Target)...)
+	return slices.CompactFunc(both, Warning.Equal)
+}
+
+// findingsOn describes the audit's findings on a row on these targets. If shown is empty, it counts the excluded
+// blocks, otherwise the excluded runs on the target shown.
+func (t *runTable) findingsOn(row Row, shown string, targets ...string) []Warning {
 	var list []Warning
 	var rules []string
 	excludedBlocks := map[int]bool{}
-	for block, have := range t.lastAttempt[caseName] {
+	for block, have := range t.lastAttempt[row.Case] {
 		for _, target := range targets {
 			r, ok := have[target]
 			if ok && r.Valid() && len(t.auditErrors[r.ID]) > 0 {
@@ -68,7 +79,7 @@ func (t *runTable) auditWarnings(caseName, metric, shown string, targets ...stri
 		}
 		list = append(list, w)
 	}
-	if rules := t.rulesOn(caseName, metric, targets); len(rules) > 0 {
+	if rules := t.rulesOn(row.Case, row.Metric, targets); len(rules) > 0 {
 		list = append(list, Warning{Code: AuditDoubts, Rules: sortedDistinct(rules)})
 	}
 	return list

@@ -8,6 +8,7 @@ import (
 	"github.com/knotmeter/knotmeter/internal/audit"
 	"github.com/knotmeter/knotmeter/internal/metric"
 	"github.com/knotmeter/knotmeter/internal/result"
+	"github.com/knotmeter/knotmeter/internal/stats"
 	"github.com/knotmeter/knotmeter/internal/unit"
 )
 
@@ -105,7 +106,7 @@ func TestFindingsOfTwoDirectories(t *testing.T) {
 
 // TestDoubtfulRowsSayWhichRule checks that a finding is named at the rows that it affects and nowhere else.
 func TestDoubtfulRowsSayWhichRule(t *testing.T) {
-	tr := runTable{findings: []audit.Finding{
+	tr := runTable{look: stats.OneLook{}, findings: []audit.Finding{
 		{Rule: "one", Severity: audit.Warning, Case: rr, Target: "b", Metric: "p50"},
 		{Rule: "two", Severity: audit.Note, Case: rr},
 		{Rule: "three", Severity: audit.Error, Case: rr, Target: "b"}, // names no run: nothing is left out
@@ -120,11 +121,12 @@ func TestDoubtfulRowsSayWhichRule(t *testing.T) {
 		{"p50", "b", []string{"one", "three", "two"}}, {"p99", "b", []string{"three", "two"}}, {"p50", "c", []string{"two"}},
 	} {
 		want := []Warning{{Code: AuditDoubts, Rules: c.rules}}
-		if diff := cmp.Diff(want, tr.auditWarnings(rr, c.metric, "", "a", c.target)); diff != "" {
+		row := Row{Case: rr, Metric: c.metric, Baseline: "a", Target: c.target}
+		if diff := cmp.Diff(want, tr.auditWarnings(row)); diff != "" {
 			t.Errorf("%s on %s (-want +got)\n%s", c.metric, c.target, diff)
 		}
 	}
-	if got := tr.auditWarnings("other", "p50", "", "a", "b"); len(got) != 0 {
+	if got := tr.auditWarnings(Row{Case: "other", Metric: "p50", Baseline: "a", Target: "b"}); len(got) != 0 {
 		t.Errorf("another case: %+v", got)
 	}
 }

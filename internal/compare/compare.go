@@ -53,23 +53,18 @@ func (p analysisPlan) compare(r result.Results) Comparison {
 // fill compares the targets of t and sets the fields of c. The warnings before and after go around those that it finds
 // itself.
 func (c *Comparison) fill(t *runTable, p analysisPlan, facts map[string][]result.Fact, before, after []Warning) {
-	c.Primaries = t.primaries()
-	compareCase, judge, change := t.compareCase, t.estimateRow, t.readChange
-	u := unpaired{t, c.Primaries, map[Unmatched]bool{}}
-	if !c.Paired {
-		compareCase, judge, change = u.compareCase, t.judgeUnpaired, u.readChange
-	}
+	c.Primaries = t.primaries
 	for _, rc := range t.e.Cases {
 		for _, v := range t.targetPairs {
 			if rc.Role != result.Bound && t.hasCase(rc, v) {
-				c.Comparisons = append(c.Comparisons, compareCase(rc, v)...)
+				c.Comparisons = append(c.Comparisons, t.compareCase(rc, v)...)
 			}
 		}
 	}
-	family := t.exploratoryFamily(c.Comparisons, judge)
+	family := t.exploratoryFamily(c.Comparisons)
 	decideTogether(family, c.Alpha, c.Delta)
 	c.Findings = append(c.Findings, t.findings...)
-	addDetectable(c.Comparisons, t, c.Primaries)
+	t.addDetectable(c.Comparisons)
 	c.Groups = t.groups(c.Comparisons, family)
 	c.Boxes = t.boxes()
 	if c.Paired {
@@ -77,18 +72,32 @@ func (c *Comparison) fill(t *runTable, p analysisPlan, facts map[string][]result
 	}
 	c.addMedians(t)
 	c.Targets = t.targetRuns()
-	c.Warnings = append(c.Warnings, slices.Concat(t.interruption(c.Comparisons), u.drift(c.Comparisons), before,
-		t.selectionWarnings(), u.unmatchedMetrics(), after)...)
+	c.Warnings = append(c.Warnings, slices.Concat(t.interruption(c.Comparisons), t.driftWarnings(c.Comparisons), before,
+		t.selectionWarnings(), t.unmatchedMetrics(), after)...)
 	for _, v := range t.targetPairs {
 		if v.baseline == t.baselineOf(v.target) {
 			a, b := t.constantRunFacts(v)
 			c.addDifferences(v.target, slices.Concat(facts[v.baseline], a), slices.Concat(facts[v.target], b))
 		}
 	}
-	c.Gates = judgeAll(p.gates, plannedCases(t.e.Cases), t.subjects(change), t.e.Design.Alpha)
+	c.Gates = t.judgeGates(p.gates)
 	c.finish(t.scope(), t.e.Cases)
 	c.addPrices(t.e, func(target string) []result.Fact { return facts[target] })
 	c.Limits, c.Objectives, c.Leaks = t.limits(facts), t.objectives(), t.leaks()
+}
+
+// driftWarnings returns a warning about the cases in which a row of the case's own metric drifts, if there are any.
+func (t *runTable) driftWarnings(rows []Row) []Warning {
+	var names []string
+	for _, r := range rows {
+		if rc, _ := t.e.Case(r.Case); r.drifts && r.Metric == rc.Metric {
+			names = append(names, r.Case)
+		}
+	}
+	if len(names) == 0 {
+		return nil
+	}
+	return []Warning{{Code: Trend, Cases: distinct(names)}}
 }
 
 // designWarnings returns warnings about how all runs were measured.
@@ -207,16 +216,6 @@ func lookDesign(d result.Design) (stats.Design, error) {
 // isMeasured reports whether the plan still measures the case on the target.
 func isMeasured(e result.Experiment, caseName, target string) bool {
 	return !slices.ContainsFunc(e.NotMeasured, func(n result.NotMeasured) bool { return n.Covers(target, caseName) })
-}
-
-// shareBlock reports whether both sides have a run in the same block.
-func shareBlock(a, b map[int]*result.Run) bool {
-	for block := range a {
-		if _, ok := b[block]; ok {
-			return true
-		}
-	}
-	return false
 }
 
 // decide returns the verdict and the direction that follow from the interval and the smallest difference that matters.

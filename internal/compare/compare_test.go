@@ -798,25 +798,33 @@ func sane(t *testing.T, c Comparison, err error) {
 // TestOutside checks the p of not being equivalent against values counted by hand, and that it agrees with the
 // interval.
 func TestOutside(t *testing.T) {
-	inside := []float64{-0.003, -0.002, 0.001, 0.0025, 0.0031, 0.0047}
-	if p := equivalenceP(inside, 0.001, 0.02, stats.OneLook{}); p != 2.0/64 {
+	powers := func(logs []float64) (values []float64) {
+		for _, v := range logs {
+			values = append(values, math.Exp(v))
+		}
+		return values
+	}
+	ones := []float64{1, 1, 1, 1, 1, 1}
+	inside := sides{blocks: []int{1, 2, 3, 4, 5, 6}, baseline: ones, look: stats.OneLook{},
+		target: powers([]float64{-0.003, -0.002, 0.001, 0.0025, 0.0031, 0.0047})}
+	if p := inside.equivalenceP(0.001, 0.02); p != 2.0/64 {
 		t.Errorf("six pairs well inside: p %v, want 1/32", p)
 	}
-	if p := equivalenceP(inside, 0.001, 0.0026, stats.OneLook{}); p <= 2.0/64 {
+	if p := inside.equivalenceP(0.001, 0.0026); p <= 2.0/64 {
 		t.Errorf("six pairs about a narrow margin: p %v", p)
 	}
 	for _, shift := range []float64{0.02, -0.03, math.NaN()} {
-		if p := equivalenceP(inside, shift, 0.02, stats.OneLook{}); p != 1 {
+		if p := inside.equivalenceP(shift, 0.02); p != 1 {
 			t.Errorf("a shift of %v: p %v, want 1", shift, p)
 		}
 	}
 	// Neither side rises or falls from run to run, which would widen the test.
-	x := []float64{0.0004, 0.0001, 0.0006, 0.0002, 0.0005, 0.0003}
-	y := []float64{0.0025, -0.003, 0.0047, -0.002, 0.0031, 0.001}
-	if p := equivalencePUnpaired(x, y, 0.001, 0.02); math.Abs(p-2.0/924) > 1e-12 {
+	unpaired := sides{baseline: powers([]float64{0.0004, 0.0001, 0.0006, 0.0002, 0.0005, 0.0003}),
+		target: powers([]float64{0.0025, -0.003, 0.0047, -0.002, 0.0031, 0.001})}
+	if p := unpaired.equivalenceP(0.001, 0.02); math.Abs(p-2.0/924) > 1e-12 {
 		t.Errorf("six runs each well inside: p %v, want 2/924", p)
 	}
-	if p := equivalencePUnpaired(x, y, 0.02, 0.02); p != 1 {
+	if p := unpaired.equivalenceP(0.02, 0.02); p != 1 {
 		t.Errorf("a shift at the margin: p %v, want 1", p)
 	}
 	w := typical()

@@ -17,9 +17,34 @@ const (
 	maxRunDoubts = 3    // distinct warnings of runs that a row repeats
 )
 
-// addDoubts adds warnings about a row beyond those of the estimate itself.
-func (t *runTable) addDoubts(r *Row, s sides) {
-	a, b := t.valid(r.Case, r.Baseline), t.valid(r.Case, r.Target)
+// addDoubts adds warnings about the runs of a row beyond those of the estimate itself.
+func (t *runTable) addDoubts(r *Row, s sides, a, b map[int]*result.Run) {
+	shared, ofTarget := t.tableOf(r.Baseline).sharedWarnings, t.tableOf(r.Target).sharedWarnings
+	if t.paired() {
+		t.warnBlocks(r, s)
+		t.warnInvalid(r)
+		if !t.e.Design.Parallel {
+			warnOrder(r, s, a, b, orderP/float64(max(1, countPlanned(t.e))))
+		}
+	}
+	runs := slices.AppendSeq(slices.Collect(maps.Values(a)), maps.Values(b))
+	x, y := constantFacts(a)[factLoop], constantFacts(b)[factLoop]
+	switch {
+	case !t.paired() && x != "" && y != "" && x != y:
+		r.warn(Warning{Code: LoopsDiffer, Loops: []string{x, y}})
+	case !t.closedLoop && (t.paired() && closedLoop(runs) || !t.paired() && x == "closed"):
+		r.warn(Warning{Code: ClosedLoop})
+	}
+	warnGeneratorLimit(r, a, b)
+	if t.paired() && slices.ContainsFunc(runs, unpaced) {
+		r.warn(Warning{Code: Unpaced})
+	}
+	known := func(k result.Kind) bool { return shared[k].count > 0 && ofTarget[k].count > 0 }
+	r.Warnings = append(r.Warnings, runWarnings(*r, a, b, known)...)
+}
+
+// warnBlocks warns of few blocks, and of a case that ended before all of them.
+func (t *runTable) warnBlocks(r *Row, s sides) {
 	few := Warning{Code: FewOfPlanned, Count: len(s.blocks) + s.unused, Of: t.e.Design.Blocks}
 	if len(t.e.Design.Looks) > 0 {
 		few.Code, few.Of = FewOfMeasured, t.lastBlock(r.Case)
@@ -36,19 +61,6 @@ func (t *runTable) addDoubts(r *Row, s sides) {
 	if end := t.stoppedAfter[r.Case]; end > 0 && end < t.e.Design.Blocks && r.CI.Excludes(0) {
 		r.warn(Warning{Code: StoppedEarly})
 	}
-	t.warnInvalid(r)
-	if !t.e.Design.Parallel {
-		warnOrder(r, s, a, b, orderP/float64(max(1, countPlanned(t.e))))
-	}
-	runs := slices.AppendSeq(slices.Collect(maps.Values(a)), maps.Values(b))
-	if !t.closedLoop && closedLoop(runs) {
-		r.warn(Warning{Code: ClosedLoop})
-	}
-	warnGeneratorLimit(r, a, b)
-	if slices.ContainsFunc(runs, unpaced) {
-		r.warn(Warning{Code: Unpaced})
-	}
-	r.Warnings = append(r.Warnings, t.runWarnings(*r, a, b)...)
 }
 
 // Facts of runs that warnings depend on; tools record them.
@@ -169,8 +181,8 @@ func warnOrder(r *Row, s sides, a, b map[int]*result.Run, alpha float64) {
 	}
 }
 
-// runWarnings returns the warnings of the runs themselves, without those that all runs of the experiment share.
-func (t *runTable) runWarnings(r Row, a, b map[int]*result.Run) []Warning {
+// runWarnings returns the warnings of the runs themselves, without those of a known kind.
+func runWarnings(r Row, a, b map[int]*result.Run, known func(result.Kind) bool) []Warning {
 	both, first := warningCounts{}, warningCounts{}
 	for side, runs := range []map[int]*result.Run{a, b} {
 		for _, block := range slices.Sorted(maps.Keys(runs)) {
@@ -181,7 +193,7 @@ func (t *runTable) runWarnings(r Row, a, b map[int]*result.Run) []Warning {
 			}
 		}
 	}
-	maps.DeleteFunc(both, func(k result.Kind, _ countedWarning) bool { return t.sharedWarnings[k].count > 0 })
+	maps.DeleteFunc(both, func(k result.Kind, _ countedWarning) bool { return known(k) })
 	found := slices.SortedFunc(maps.Keys(both), func(x, y result.Kind) int {
 		return cmp.Or(cmp.Compare(both[y].count, both[x].count), compareKinds(x, y))
 	})

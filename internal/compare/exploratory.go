@@ -26,12 +26,12 @@ func (t *runTable) plannedExploratory() []comparisonKey {
 }
 
 // exploratoryFamily returns the rows of [runTable.plannedExploratory]: the given ones, and for pairs of targets that
-// only letters compare, new ones from judge.
-func (t *runTable) exploratoryFamily(rows []Row, judge judge) []*Row {
+// only letters compare, new ones.
+func (t *runTable) exploratoryFamily(rows []Row) []*Row {
 	own, _ := exploratory(rows, t.e.Cases)
 	have := map[comparisonKey]*Row{}
 	for _, r := range own {
-		have[comparisonKey{r.Case, targetPair{r.Baseline, r.Target}}] = r
+		have[r.key()] = r
 	}
 	var list []*Row
 	for _, x := range t.plannedExploratory() {
@@ -40,7 +40,9 @@ func (t *runTable) exploratoryFamily(rows []Row, judge judge) []*Row {
 			rc, _ := t.e.Case(x.caseName)
 			v, _ := t.members(rc)
 			fresh := newRow(t.e.Design, result.Case{Name: rc.Name, Metric: rc.Metric}, v, x.targetPair)
-			judge(&fresh, v, t.e.Design.Alpha)
+			if s, ok := t.sides(&fresh); ok && s.decidable() {
+				fresh.estimateRatio(s, t.e.Design.Alpha, t.e.Design.Delta)
+			}
 			r = &fresh
 		}
 		list = append(list, r)

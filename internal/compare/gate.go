@@ -164,49 +164,34 @@ func (g Gate) allowedText(u unit.Unit) string {
 	return side + unit.Format(g.Limit, u)
 }
 
-// A subject is a target that gates may apply to. has reports whether it has a case. change and median read its runs,
-// with the error probability alpha of the interval; change is nil for a baseline.
-type subject struct {
-	result.Target
-	has            func(result.Case) bool
-	change, median func(d gateCheck, alpha float64) reading
-}
-
-// A gateCheck is a gate applied to a metric of a case on one target.
+// A gateCheck is a gate applied to a metric of a case on one target, compared with its baseline. A target that is not
+// compared is its own baseline.
 type gateCheck struct {
 	Gate
 	rc     result.Case
 	metric string
-	target subject
+	targetPair
 }
 
-// demands returns the gates applied to the planned cases except bounds. A gate that matches nothing has no demands.
-func demands(gates []Gate, cases []result.Case, subjects []subject) []gateCheck {
+// gateChecks returns the gates applied to the planned cases except bounds. A gate that matches nothing has no checks.
+func (t *runTable) gateChecks(gates []Gate) []gateCheck {
 	var all []gateCheck
+	cases := plannedCases(t.e.Cases)
 	for _, g := range gates {
 		for _, rc := range cases {
 			if rc.Role == result.Bound || !result.Match(g.Case, rc.Name) {
 				continue
 			}
-			metric := g.Metric
-			if metric == "" {
-				metric = rc.Metric
-			}
-			for _, s := range subjects {
-				if g.isAbout(s) && s.has(rc) {
-					all = append(all, gateCheck{g, rc, metric, s})
+			for _, x := range t.e.Targets {
+				of := targetPair{cmp.Or(t.baselineOf(x.Name), x.Name), x.Name}
+				isAbout := (g.Target == "" || x.Matches(g.Target)) && !(g.Change && of.baseline == of.target)
+				if isAbout && t.hasCase(rc, of) {
+					all = append(all, gateCheck{g, rc, cmp.Or(g.Metric, rc.Metric), of})
 				}
 			}
 		}
 	}
 	return all
-}
-
-func (g Gate) isAbout(s subject) bool {
-	if g.Change && s.change == nil {
-		return false
-	}
-	return g.Target == "" || s.Matches(g.Target)
 }
 
 // A reading is the estimate that a gate is judged by, with its interval.
@@ -224,16 +209,16 @@ type reading struct {
 	drifts bool
 }
 
-// decide decides a demand; permanent reports whether it is open and more blocks cannot decide it.
-func (d gateCheck) decide(alpha float64) (g Gated, permanent bool) {
-	read := d.target.median
+// decideGate decides a check; permanent reports whether it is open and more blocks cannot decide it.
+func (t *runTable) decideGate(d gateCheck, alpha float64) (g Gated, permanent bool) {
+	read := t.readMedian
 	if d.Change {
-		read = d.target.change
+		read = t.readChange
 	}
 	r := read(d, alpha)
-	g = Gated{Gate: d.Text, Case: d.rc.Name, Target: d.target.Name, Metric: d.metric, Level: r.level, CI: r.ci,
+	g = Gated{Gate: d.Text, Case: d.rc.Name, Target: d.target, Metric: d.metric, Level: r.level, CI: r.ci,
 		Outcome: Open}
-	about := fmt.Sprintf("%s: %s %s", d.target.Name, d.rc.Name, d.metric)
+	about := fmt.Sprintf("%s: %s %s", d.target, d.rc.Name, d.metric)
 	if r.why == "" && d.CheckUnit(d.metric, r.unit) != nil {
 		r.why, r.permanent = fmt.Sprintf("it is in %s and the limit in %s", r.unit, d.Unit), true
 		g.CI = unbounded()
@@ -272,15 +257,15 @@ func (g Gated) openReason(drifts bool) string {
 	return ", the interval has both sides of it"
 }
 
-// judgeAll decides all gates. Their error probabilities add up to alpha.
-func judgeAll(gates []Gate, cases []result.Case, subjects []subject, alpha float64) []Gated {
+// judgeGates decides all gates. Their error probabilities add up to alpha.
+func (t *runTable) judgeGates(gates []Gate) []Gated {
 	judged := []Gated{}
-	all := demands(gates, cases, subjects)
+	all := t.gateChecks(gates)
 	for _, g := range gates {
 		matched := false
 		for _, d := range all {
 			if d.Gate == g {
-				one, _ := d.decide(alpha / float64(len(all)))
+				one, _ := t.decideGate(d, t.e.Design.Alpha/float64(len(all)))
 				judged, matched = append(judged, one), true
 			}
 		}
@@ -333,46 +318,25 @@ func noReading(level float64, u unit.Unit, permanent bool, format string, a ...a
 	return reading{ci: unbounded(), level: level, unit: u, permanent: permanent, why: fmt.Sprintf(format, a...)}
 }
 
-// subjects returns the targets of a table; change reads their changes.
-func (t *runTable) subjects(change func(d gateCheck, alpha float64) reading) []subject {
-	var all []subject
-	for _, x := range t.e.Targets {
-		of := targetPair{cmp.Or(t.baselineOf(x.Name), x.Name), x.Name}
-		s := subject{Target: x, median: t.readMedian,
-			has: func(rc result.Case) bool { return t.hasCase(rc, of) }}
-		if of.baseline != of.target {
-			s.change = change
-		}
-		all = append(all, s)
-	}
-	return all
-}
-
-// readChange reads the change compared with the baseline, with its repeated interval.
+// readChange reads the change compared with the baseline; that of pairs has a repeated interval.
 func (t *runTable) readChange(d gateCheck, alpha float64) reading {
-	of := targetPair{t.e.Baseline, d.target.Name}
-	a, b := t.valid(d.rc.Name, of.baseline), t.valid(d.rc.Name, of.target)
-	if len(blocks(a, b)) == 0 {
+	a, b := t.valid(d.rc.Name, d.baseline), t.valid(d.rc.Name, d.target)
+	if t.paired() && len(blocks(a, b)) == 0 {
 		return noReading(1-alpha, "", false, "no block has a valid run on both sides%s",
-			t.notMeasuredReason(d.rc.Name, of.target))
+			t.notMeasuredReason(d.rc.Name, d.target))
 	}
 	v, ok := firstValue(d.metric, b, a)
 	if !ok {
 		return noReading(1-alpha, "", true, "no run has it")
 	}
-	r := newRow(t.e.Design, d.rc, v, of)
-	s, ok := t.pair(&r, v, a, b)
-	return r.reading(s, ok, alpha, t.e.Design.Delta)
-}
-
-// reading reads the change from the sides of a row; ok is false if their units differ.
-func (r Row) reading(s sides, ok bool, alpha, delta float64) reading {
-	few, unpaired := min(len(s.baseline), len(s.target)), s.look == nil
+	r := newRow(t.e.Design, d.rc, v, d.targetPair)
+	s, ok := t.sides(&r)
+	few := min(len(s.baseline), len(s.target))
 	e, ratio := s.ratio(alpha)
 	switch {
 	case !ok:
 		return noReading(1-alpha, r.Unit, true, "its runs disagree on its unit")
-	case unpaired && few < minUnpaired:
+	case !t.paired() && few < minUnpaired:
 		return noReading(1-alpha, r.Unit, false, "there are %d and %d runs, below %d on each side nothing is decided",
 			len(s.baseline), len(s.target), minUnpaired)
 	case s.awaited > 0:
@@ -381,9 +345,9 @@ func (r Row) reading(s sides, ok bool, alpha, delta float64) reading {
 		return noReading(1-alpha, r.Unit, false,
 			"values of 0 have no ratio, only a limit on the value itself can be decided")
 	}
-	r.estimate(e, alpha, delta)
+	r.estimate(e, alpha, t.e.Design.Delta)
 	return reading{estimate: float64(r.Change), ci: r.CI, level: 1 - alpha, unit: r.Unit,
-		size: sampleSizeText(few, !unpaired), drifts: unpaired && s.drift()}
+		size: sampleSizeText(few, t.paired()), drifts: !t.paired() && s.drift()}
 }
 
 // beforeLastBlock describes the end of an experiment with a fixed number of blocks before the last of them.
@@ -410,10 +374,10 @@ const driftAlpha = 0.01
 
 // readMedian reads the median over the valid runs on a target. Each look has its share of alpha.
 func (t *runTable) readMedian(d gateCheck, alpha float64) reading {
-	level := 1 - alpha/float64(max(1, len(t.tableOf(d.target.Name).e.Design.Looks)))
-	runs := t.valid(d.rc.Name, d.target.Name)
+	level := 1 - alpha/float64(max(1, len(t.tableOf(d.target).e.Design.Looks)))
+	runs := t.valid(d.rc.Name, d.target)
 	if len(runs) == 0 {
-		return noReading(level, "", false, "there is no valid run%s", t.notMeasuredReason(d.rc.Name, d.target.Name))
+		return noReading(level, "", false, "there is no valid run%s", t.notMeasuredReason(d.rc.Name, d.target))
 	}
 	v, ok := firstValue(d.metric, runs)
 	if !ok {
@@ -423,23 +387,10 @@ func (t *runTable) readMedian(d gateCheck, alpha float64) reading {
 	if !ok {
 		return noReading(level, v.Unit, true, "its runs disagree on its unit or have no usable value")
 	}
-	if planned := t.e.Design; t.look != nil && len(planned.Looks) == 0 && !t.hasAllBlocks(d.rc.Name, d.target.Name) {
+	if planned := t.e.Design; t.look != nil && len(planned.Looks) == 0 && !t.hasAllBlocks(d.rc.Name, d.target) {
 		return noReading(level, v.Unit, false, "the experiment ended %s", beforeLastBlock(len(runs), planned.Blocks))
 	}
 	values, _ := ownValues(d.metric, runs)
 	return reading{estimate: float64(m.Median), ci: m.CI, level: level, unit: v.Unit, size: unit.Plural(m.Runs, "run"),
 		drifts: stats.TrendP(values) <= driftAlpha}
-}
-
-// readChange reads the change between two samples of runs.
-func (u unpaired) readChange(d gateCheck, alpha float64) reading {
-	of := targetPair{u.baselineOf(d.target.Name), d.target.Name}
-	a, b := u.valid(d.rc.Name, of.baseline), u.valid(d.rc.Name, of.target)
-	v, ok := firstValue(d.metric, b, a)
-	if !ok {
-		return noReading(1-alpha, "", true, "no run has it")
-	}
-	r := newRow(u.e.Design, d.rc, v, of)
-	s, ok := r.samples(v, a, b)
-	return r.reading(s, ok, alpha, u.e.Design.Delta)
 }

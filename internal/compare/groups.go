@@ -10,20 +10,17 @@ import (
 	"github.com/knotmeter/knotmeter/internal/stats"
 )
 
-// A judge sets the interval and the p of a row from the runs of its case on its two targets.
-type judge func(r *Row, v result.Value, alpha float64)
-
 // groups returns a group for each case with more than two targets, ordered by the case's own metric. Each pair of
 // targets has the outcome of its row: a primary one, or one of the exploratory family.
 func (t *runTable) groups(rows []Row, family []*Row) []Group {
 	all := []Group{}
-	decided := map[comparisonKey]Row{}
+	decided := map[comparisonKey]*Row{}
 	for _, r := range family {
-		decided[comparisonKey{r.Case, targetPair{r.Baseline, r.Target}}] = *r
+		decided[r.key()] = r
 	}
-	for _, r := range rows {
-		if r.Role == result.Primary {
-			decided[comparisonKey{r.Case, targetPair{r.Baseline, r.Target}}] = r
+	for i := range rows {
+		if rows[i].Role == result.Primary {
+			decided[rows[i].key()] = &rows[i]
 		}
 	}
 	for _, rc := range t.e.Cases {
@@ -43,8 +40,10 @@ type comparisonKey struct {
 	targetPair
 }
 
+func (r *Row) key() comparisonKey { return comparisonKey{r.Case, targetPair{r.Baseline, r.Target}} }
+
 // group returns the group of one case; ok is false if there is none.
-func (t *runTable) group(rc result.Case, rows map[comparisonKey]Row) (Group, bool) {
+func (t *runTable) group(rc result.Case, rows map[comparisonKey]*Row) (Group, bool) {
 	v, members := t.members(rc)
 	if len(members) < 3 {
 		return Group{}, false
@@ -59,9 +58,9 @@ func (t *runTable) group(rc result.Case, rows map[comparisonKey]Row) (Group, boo
 	g.Declared = t.e.Design.AllPairs && rc.Role == result.Primary && t.look != nil
 	g.Level = 1 - t.e.Design.Alpha
 	if g.Declared {
-		g.Level = 1 - t.e.Design.Alpha/float64(countPrimaryPlanned(t.e))
+		g.Level = 1 - t.e.Design.Alpha/float64(t.primaries)
 	}
-	table := t.standings(g, rows)
+	table := newStandings(g, rows)
 	for i, text := range letters(len(members), table.apart) {
 		g.Members[i].Letters = text
 	}
@@ -69,18 +68,13 @@ func (t *runTable) group(rc result.Case, rows map[comparisonKey]Row) (Group, boo
 	return g, true
 }
 
-// standings returns the outcomes of the rows of all pairs of members.
-func (t *runTable) standings(g Group, rows map[comparisonKey]Row) standings {
-	table := newStandings(len(g.Members))
-	rc := result.Case{Name: g.Case, Metric: g.Metric}
-	v := result.Value{Metric: g.Metric, Unit: g.Unit, Better: g.Better}
+// newStandings returns the outcomes of the rows of all pairs of members; a pair without a row is undecided.
+func newStandings(g Group, rows map[comparisonKey]*Row) standings {
+	table := undecided(len(g.Members))
 	for i, a := range g.Members {
-		for j, b := range g.Members[:i] {
-			r := rowOf(rows, newRow(t.e.Design, rc, v, targetPair{b.Target, a.Target}))
-			if r.Target == a.Target {
-				table.set(j, i, r)
-			} else {
-				table.set(i, j, r)
+		for j, b := range g.Members {
+			if r := rows[comparisonKey{g.Case, targetPair{a.Target, b.Target}}]; r != nil {
+				table.set(i, j, *r)
 			}
 		}
 	}
@@ -114,37 +108,6 @@ func (t *runTable) members(rc result.Case) (v result.Value, members []Member) {
 	return v, members
 }
 
-// rowOf returns the row of r's case and targets, whichever of the two is the baseline, or r itself if there is none.
-func rowOf(rows map[comparisonKey]Row, r Row) Row {
-	if x, ok := rows[comparisonKey{r.Case, targetPair{r.Baseline, r.Target}}]; ok {
-		return x
-	}
-	if x, ok := rows[comparisonKey{r.Case, targetPair{r.Target, r.Baseline}}]; ok {
-		return x
-	}
-	return r
-}
-
-// estimateRow sets the interval and the p of a row from the blocks that both of its targets have.
-func (t *runTable) estimateRow(r *Row, v result.Value, alpha float64) {
-	s, ok := t.pair(r, v, t.valid(r.Case, r.Baseline), t.valid(r.Case, r.Target))
-	if e, ratio := s.ratio(alpha); ok && ratio {
-		r.estimate(e, alpha, t.e.Design.Delta)
-		logs, _ := s.logRatios()
-		r.equivalenceP = equivalenceP(logs, e.Shift, t.e.Design.Delta, s.look)
-	}
-}
-
-// judgeUnpaired sets the interval and the p of a row from all runs of its targets, if there are enough and none drift.
-func (t *runTable) judgeUnpaired(r *Row, v result.Value, alpha float64) {
-	s, ok := r.samples(v, t.valid(r.Case, r.Baseline), t.valid(r.Case, r.Target))
-	if e, ratio := s.ratio(alpha); ok && ratio && min(len(s.baseline), len(s.target)) >= minUnpaired &&
-		!s.drift() {
-		r.estimate(e, alpha, t.e.Design.Delta)
-		r.equivalenceP = equivalencePUnpaired(logarithms(s.baseline), logarithms(s.target), e.Shift, t.e.Design.Delta)
-	}
-}
-
 // A standing is the outcome of one target compared with another.
 type standing struct {
 	verdict Verdict
@@ -155,7 +118,7 @@ type standing struct {
 // standings[i][j] is the standing of target i compared with target j.
 type standings [][]standing
 
-func newStandings(n int) standings {
+func undecided(n int) standings {
 	s := make(standings, n)
 	for i := range s {
 		s[i] = slices.Repeat([]standing{{verdict: Undecided}}, n)

@@ -16,7 +16,7 @@ import (
 // standingsOf reads the outcomes of pairs of A, B, C …: "A>B" A is ahead, "A=B" they are equivalent, "A~B" undecided;
 // pairs that are not named have no interval.
 func standingsOf(n int, pairs string) standings {
-	s := newStandings(n)
+	s := undecided(n)
 	for pair := range strings.FieldsSeq(pairs) {
 		r := Row{Verdict: Undecided, Direction: None, CI: Interval{-0.1, 0.1}}
 		switch pair[1] {
@@ -130,7 +130,7 @@ func TestConclusionsClaimNothingMore(t *testing.T) {
 	random := rand.New(rand.NewPCG(3, 4))
 	for range 500 {
 		n := 3 + random.IntN(6)
-		s := newStandings(n)
+		s := undecided(n)
 		for j := range n {
 			for i := range j {
 				r := Row{Verdict: []Verdict{Different, Equivalent, Undecided}[random.IntN(3)],

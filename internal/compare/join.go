@@ -258,7 +258,8 @@ func (j Joined) targetPairs() []targetPair {
 // runTable indexes the runs of each part separately: attempts, audit and warnings of one part do not affect another.
 func (j Joined) runTable() *runTable {
 	t := &runTable{e: j.Experiment, targetPairs: j.targetPairs(), byTarget: map[string]*runTable{},
-		all: map[string]map[string][]*result.Run{}, closedLoop: true}
+		unmatched: map[Unmatched]bool{},
+		all:       map[string]map[string][]*result.Run{}, closedLoop: true}
 	for _, p := range j.parts {
 		part := auditedRuns(numberRuns(p.Results))
 		for _, target := range p.Experiment.TargetNames() {
@@ -272,6 +273,13 @@ func (j Joined) runTable() *runTable {
 		}
 		t.findings = append(t.findings, part.findings...)
 		t.closedLoop = t.closedLoop && part.closedLoop
+	}
+	for _, rc := range t.e.Cases {
+		for _, v := range t.targetPairs {
+			if rc.Role == result.Primary && t.hasCase(rc, v) {
+				t.primaries++
+			}
+		}
 	}
 	return t
 }

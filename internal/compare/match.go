@@ -10,11 +10,11 @@ import (
 )
 
 // unmatchedMetrics returns a warning about metrics that are compared with nothing, if there are any.
-func (u unpaired) unmatchedMetrics() []Warning {
-	if len(u.unmatched) == 0 {
+func (t *runTable) unmatchedMetrics() []Warning {
+	if len(t.unmatched) == 0 {
 		return nil
 	}
-	return []Warning{{Code: UnmatchedMetrics, Unmatched: slices.SortedFunc(maps.Keys(u.unmatched),
+	return []Warning{{Code: UnmatchedMetrics, Unmatched: slices.SortedFunc(maps.Keys(t.unmatched),
 		func(a, b Unmatched) int {
 			return cmp.Or(cmp.Compare(a.Case, b.Case), cmp.Compare(a.Metric, b.Metric), cmp.Compare(a.Unit, b.Unit))
 		})}}

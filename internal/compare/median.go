@@ -56,8 +56,8 @@ func (t *runTable) medians() []Median {
 				m.Case, m.Role, m.Target = rc.Name, rc.Role, x.Name
 				values, _ := ownValues(v.Metric, runs)
 				m.Detectable = t.detectableFrom(values)
-				m.UpperBound = upperBound(rc, Row{Case: rc.Name, Metric: v.Metric, Unit: v.Unit,
-					Better: v.Better, BaselineMedian: m.Median, TargetMedian: m.Median}, targetPair{x.Name, x.Name}, t)
+				m.UpperBound = t.upperBound(rc, Row{Case: rc.Name, Metric: v.Metric, Unit: v.Unit, Better: v.Better,
+					Baseline: x.Name, Target: x.Name, BaselineMedian: m.Median, TargetMedian: m.Median})
 				list = append(list, m)
 			}
 		}
@@ -78,8 +78,8 @@ func (t *runTable) detectableFrom(values []float64) Number {
 // newMedian computes the median of a metric over runs, without case and target. It is not ok if the runs disagree on
 // the metric's unit or have no usable value.
 func newMedian(v result.Value, runs map[int]*result.Run, level float64) (m Median, ok bool) {
-	var r Row
-	values, ok := r.values(v, runs)
+	r := Row{Metric: v.Metric, Unit: v.Unit, Better: v.Better}
+	values, ok := r.values(runs)
 	if !ok || len(values) == 0 {
 		return Median{}, false
 	}

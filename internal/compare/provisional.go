@@ -24,17 +24,17 @@ func Provisional(e result.Experiment) func(e result.Experiment, done int, runs [
 // provisional returns the rows that Provisional describes.
 func (p analysisPlan) provisional(e result.Experiment, done int, runs []result.Run, going []string) []Row {
 	role := result.Primary
-	if countPrimaryPlanned(e) == 0 {
+	t := p.interimTable(e, done, runs, stopBlocks{})
+	if t.primaries == 0 {
 		role = result.Exploratory
 	}
-	s := p.interimAt(e, done, runs, stopBlocks{})
 	var rows []Row
 	for _, rc := range e.Cases {
-		for _, v := range plannedPairs(e) {
+		for _, v := range t.targetPairs {
 			if rc.Role != role || v.baseline != e.Baseline {
 				continue
 			}
-			if r, ok := s.provisionalRow(rc, v, slices.Contains(going, rc.Name)); ok {
+			if r, ok := t.provisionalRow(rc, v, slices.Contains(going, rc.Name)); ok {
 				rows = append(rows, r)
 			}
 		}
@@ -43,16 +43,16 @@ func (p analysisPlan) provisional(e result.Experiment, done int, runs []result.R
 }
 
 // provisionalRow returns the row of the case's own metric; false before there is a pair.
-func (s interimAnalysis) provisionalRow(rc result.Case, of targetPair, going bool) (Row, bool) {
-	a, b := s.valid(rc.Name, of.baseline), s.valid(rc.Name, of.target)
+func (t *runTable) provisionalRow(rc result.Case, of targetPair, going bool) (Row, bool) {
+	a, b := t.valid(rc.Name, of.baseline), t.valid(rc.Name, of.target)
 	v, ok := firstValue(rc.Metric, a, b)
 	if !ok {
 		return Row{}, false
 	}
-	r, judged, _ := s.row(rc, of)
+	r, judged, _ := t.row(rc, of)
 	if !judged {
-		r = newRow(s.e.Design, rc, v, of)
-		pairs, ok := s.pair(&r, v, a, b)
+		r = newRow(t.e.Design, rc, v, of)
+		pairs, ok := t.sides(&r)
 		if !ok || len(pairs.baseline) == 0 {
 			return r, false
 		}

@@ -4,80 +4,13 @@ import (
 	"math"
 	"slices"
 
+	"github.com/knotmeter/knotmeter/internal/metric"
 	"github.com/knotmeter/knotmeter/internal/result"
 	"github.com/knotmeter/knotmeter/internal/stats"
-	"github.com/knotmeter/knotmeter/internal/unit"
 )
 
 // defaultPower is the probability of detecting a change that is called detectable.
 const defaultPower = 0.8
-
-// A sides holds the values of one metric on the baseline and on a target. Paired values are in the order of blocks, and
-// both slices have the same length.
-type sides struct {
-	blocks           []int
-	baseline, target []float64
-	look             stats.Design // design of the looks; nil if the values are not paired
-	unused           int          // pairs after the look, which do not count
-	awaited          int          // planned blocks, if the experiment ended before its single look; otherwise 0
-}
-
-// settle returns s with values made equal that differ only in their last bits.
-func (s sides) settle() sides {
-	both := stats.EqualiseRounding(s.baseline, s.target)
-	s.baseline, s.target = both[0], both[1]
-	return s
-}
-
-// firstPairs returns s with its first n pairs only.
-func (s sides) firstPairs(n int) sides {
-	s.unused = len(s.blocks) - n
-	s.blocks, s.baseline, s.target = s.blocks[:n], s.baseline[:n], s.target[:n]
-	return s
-}
-
-// upToLook returns s with the pairs of a case on two or more targets that count, and sets the design. Looks are numbers
-// of pairs, and a case may have fewer pairs than blocks. If the case stopped or is analysed at a look before the last,
-// the first pairs count, up to the last look that there are enough pairs for; below the first look there is no
-// interval. If the case has all planned blocks, or the experiment with looks ended before it was decided, all pairs
-// count, as at a last look. A fixed number of blocks is a single look: before it there is no interval.
-func (t *runTable) upToLook(s sides, caseName string, targets ...string) sides {
-	s.look = t.look
-	if len(t.e.Design.Looks) == 0 {
-		if !t.hasAllBlocks(caseName, targets...) {
-			s.look, s.awaited = stats.PlannedPairs(t.e.Design.Blocks), t.e.Design.Blocks
-		}
-		return s
-	}
-	at := t.lookBlocks
-	if end := t.stoppedAfter[caseName]; end != 0 {
-		at = end
-	}
-	if at == 0 || at >= t.e.Design.Blocks {
-		return s
-	}
-	reached := stats.Reached(t.look, len(s.blocks))
-	if reached == 0 {
-		s.look = stats.DesignFromFirstLook{Design: t.look}
-		return s
-	}
-	return s.firstPairs(reached)
-}
-
-// hasAllBlocks reports whether a case gets no more blocks on these targets: it was measured on each of them in the last
-// planned block, or is given up.
-func (t *runTable) hasAllBlocks(caseName string, targets ...string) bool {
-	last := t.lastAttempt[caseName][t.e.Design.Blocks]
-	all := true
-	for _, name := range targets {
-		if !isMeasured(t.e, caseName, name) {
-			return true
-		}
-		r, measured := last[name]
-		all = all && measured && r.Valid()
-	}
-	return all
-}
 
 // A targetPair is two targets that are compared.
 type targetPair struct{ baseline, target string }
@@ -105,37 +38,55 @@ func plannedPairs(e result.Experiment) []targetPair {
 }
 
 // compareCase returns a row for each metric of a case on two targets.
-func (t *runTable) compareCase(rc result.Case, v targetPair) []Row {
-	a, b := t.valid(rc.Name, v.baseline), t.valid(rc.Name, v.target)
-	// A case that was given up later keeps its earlier blocks.
-	if (!isMeasured(t.e, rc.Name, v.target) || !isMeasured(t.e, rc.Name, v.baseline)) && !shareBlock(a, b) {
+func (t *runTable) compareCase(rc result.Case, of targetPair) []Row {
+	a, b := t.valid(rc.Name, of.baseline), t.valid(rc.Name, of.target)
+	found, comparable := t.comparedMetrics(rc, of, a, b)
+	if !comparable {
 		return nil
 	}
+	// A verdict that is planned is never missing from the table.
+	if rc.Role == result.Primary && (len(found) == 0 || found[0].Metric != rc.Metric) {
+		found = slices.Insert(found, 0, result.Value{Metric: rc.Metric})
+	}
 	var rows []Row
-	for _, value := range withPlanned(rc, metrics(rc.Metric, a, b)) {
-		r := newRow(t.e.Design, rc, value, v)
-		alpha := r.intervalAlpha(t.e.Design, countPrimaryPlanned(t.e))
-		r.atLastLook = t.isLastLook(rc.Name)
-		s, ok := t.pair(&r, value, a, b)
-		if ok {
-			r.fill(s, alpha, t.e.Design.Delta)
-			r.UpperBound = upperBound(rc, r, v, t)
+	for _, v := range found {
+		r := newRow(t.e.Design, rc, v, of)
+		r.atLastLook = t.paired() && t.isLastLook(rc.Name)
+		var s sides
+		if !t.paired() && v.Better == metric.Neutral {
+			r.warn(Warning{Code: MetricNotShared, Metrics: []string{v.Metric}})
+		} else if have, ok := t.sides(&r); ok {
+			s = have
+			r.fill(s, r.intervalAlpha(t.e.Design, t.primaries), t.e.Design.Delta)
+			r.UpperBound = t.upperBound(rc, r)
 		}
 		if r.Metric == rc.Metric {
-			t.addDoubts(&r, s)
+			t.addDoubts(&r, s, a, b)
 		}
-		r.Warnings = append(r.Warnings, t.auditWarnings(rc.Name, r.Metric, "", v.baseline, v.target)...)
+		r.Warnings = append(r.Warnings, t.auditWarnings(r)...)
 		rows = append(rows, r)
 	}
 	return rows
 }
 
-// withPlanned adds the case's own metric if a verdict is planned on it, so that it is never missing from the table.
-func withPlanned(rc result.Case, found []result.Value) []result.Value {
-	if rc.Role == result.Primary && (len(found) == 0 || found[0].Metric != rc.Metric) {
-		return slices.Insert(found, 0, result.Value{Metric: rc.Metric})
+// comparedMetrics returns the metrics by which a case is compared; ok is false if two targets cannot be compared in it.
+// Unpaired runs may be another tool's: metrics that only one side has are noted as unmatched.
+func (t *runTable) comparedMetrics(rc result.Case, of targetPair, a, b map[int]*result.Run) (
+	found []result.Value, ok bool,
+) {
+	givenUp := !isMeasured(t.e, rc.Name, of.target) || !isMeasured(t.e, rc.Name, of.baseline)
+	if t.paired() {
+		// A case that was given up later keeps its earlier blocks.
+		return metrics(rc.Metric, a, b), !givenUp || len(blocks(a, b)) > 0
 	}
-	return found
+	both := len(a) > 0 && len(b) > 0
+	found, alone := commonMetrics(rc.Metric, a, b)
+	for _, v := range alone {
+		if both {
+			t.unmatched[Unmatched{rc.Name, v.Metric, v.Unit}] = true
+		}
+	}
+	return found, both || !givenUp && rc.Role == result.Primary
 }
 
 // newRow returns a row without data.
@@ -228,13 +179,11 @@ func (r Row) intervalAlpha(d result.Design, primaries int) float64 {
 
 // addDetectable sets the smallest change that the planned blocks detect with the default power, at the observed spread
 // of the pairs.
-func addDetectable(rows []Row, t *runTable, primaries int) {
+func (t *runTable) addDetectable(rows []Row) {
 	for i := range rows {
-		r := &rows[i]
-		if !r.Spread.Known() {
-			continue
+		if r := &rows[i]; r.Spread.Known() {
+			r.Detectable = t.detectable(float64(r.Spread), r.intervalAlpha(t.e.Design, t.primaries))
 		}
-		r.Detectable = t.detectable(float64(r.Spread), r.intervalAlpha(t.e.Design, primaries))
 	}
 }
 
@@ -252,60 +201,43 @@ func (t *runTable) detectable(spread, alpha float64) Number {
 	return Missing()
 }
 
-// pair collects the values of a metric from the blocks with a valid run on both sides. It is not ok if the sides do not
-// measure the same thing.
-func (t *runTable) pair(r *Row, v result.Value, a, b map[int]*result.Run) (s sides, ok bool) {
-	broken := 0
-	var steps []float64
-	for _, n := range blocks(a, b) {
-		x, y := result.Value{}, result.Value{}
-		x, okX := a[n].Value(v.Metric)
-		y, okY := b[n].Value(v.Metric)
-		if okX && !sameUnitAndDirection(x, v) || okY && !sameUnitAndDirection(y, v) {
-			r.warn(Warning{Code: BlockUnitDiffers, Block: n, Metrics: []string{v.Metric}, Units: []unit.Unit{x.Unit, y.Unit}})
-			return sides{}, false
-		}
-		if !okX || !okY || !x.Usable() || !y.Usable() {
-			broken++
-			continue
-		}
-		s.blocks = append(s.blocks, n)
-		s.baseline = append(s.baseline, x.Number)
-		s.target = append(s.target, y.Number)
-		steps = append(steps, x.Step, y.Step)
-	}
-	if broken > 0 {
-		r.warn(Warning{Code: BlocksUnusable, Count: broken, Metrics: []string{v.Metric}})
-	}
-	s = t.upToLook(s.settle(), r.Case, r.Baseline, r.Target)
-	r.step = stepOf(steps, s.baseline, s.target)
-	r.awaited = s.awaited
-	if s.unused > 0 {
-		r.warn(Warning{Code: PairsPastLook, Count: len(s.blocks), Of: len(s.blocks) + s.unused})
-	}
-	return s, true
-}
-
-func sameUnitAndDirection(a, b result.Value) bool { return a.Unit == b.Unit && a.Better == b.Better }
-
-// fill sets all fields that follow from the pairs of values.
+// fill sets all fields that follow from the values of both sides.
 func (r *Row) fill(s sides, alpha, delta float64) {
 	r.describe(s)
-	logs, ratio := s.logRatios()
-	r.Pairs = s.pairs(logs)
-	if !ratio {
+	if !s.paired() && r.Blocks < minUnpaired {
+		r.warn(Warning{Code: FewRuns, Count: len(s.baseline), Of: len(s.target), Needed: minUnpaired})
+	}
+	e, ratio := s.ratio(alpha)
+	switch {
+	case r.Blocks == 0 && s.paired():
+		r.estimate(stats.Paired(nil, alpha, s.look), alpha, delta)
+		r.P = Missing()
+		return
+	case r.Blocks == 0:
+		return
+	case !ratio:
 		r.estimateShift(s, alpha)
 		return
 	}
-	e := stats.Paired(logs, alpha, s.look)
 	r.estimate(e, alpha, delta)
-	if r.Blocks == 0 {
-		r.P = Missing()
+	if !s.paired() {
+		if f := stats.Inflation(logarithms(s.baseline), logarithms(s.target)); f >= muchWider {
+			r.warn(Warning{Code: RunsDepend, Factor: Number(f)})
+		}
+		if r.drifts = s.drift(); r.drifts {
+			r.warn(Warning{Code: Drift})
+		}
+		if r.Blocks < minUnpaired || r.drifts {
+			r.P = Missing()
+			return
+		}
+	}
+	r.decidePrimary(delta)
+	r.equivalenceP = s.equivalenceP(e.Shift, delta)
+	if !s.paired() {
 		return
 	}
 	r.Spread = Number(e.Spread)
-	r.decidePrimary(delta)
-	r.equivalenceP = equivalenceP(logs, e.Shift, delta, s.look)
 	if v, _ := r.decide(delta); v == Undecided && r.step <= delta && s.awaited == 0 {
 		r.BlocksNeeded = stats.PairsToDecide(e, math.Log1p(delta), alpha, s.look)
 	}
@@ -314,28 +246,33 @@ func (r *Row) fill(s sides, alpha, delta float64) {
 	}
 }
 
-// describe sets the medians and quartiles.
+// estimateRatio sets the change, interval and both p of a row, without a verdict; false if the sides have no ratio.
+func (r *Row) estimateRatio(s sides, alpha, delta float64) bool {
+	e, ok := s.ratio(alpha)
+	if ok {
+		r.estimate(e, alpha, delta)
+		r.equivalenceP = s.equivalenceP(e.Shift, delta)
+	}
+	return ok
+}
+
+// describe sets the medians, the quartiles and the pairs.
 func (r *Row) describe(s sides) {
 	a, b := stats.Summarise(s.baseline), stats.Summarise(s.target)
 	r.Blocks = min(a.N, b.N)
 	r.BaselineMedian, r.TargetMedian = Number(a.Median), Number(b.Median)
 	r.BaselineQuartiles = [2]Number{Number(a.Q1), Number(a.Q3)}
 	r.TargetQuartiles = [2]Number{Number(b.Q1), Number(b.Q3)}
+	logs, _ := s.logRatios()
+	for i, n := range s.blocks {
+		r.Pairs = append(r.Pairs, Pair{n, Number(s.baseline[i]), Number(s.target[i]), Number(fraction(logs[i]))})
+	}
 }
 
-// estimateShift analyses values that are not all above 0, such as loss and retransmits, so that some pairs have no
+// estimateShift analyses values that are not all above 0, such as loss and retransmits, so that some of them have no
 // ratio. It estimates the difference without a verdict, because delta is a fraction.
 func (r *Row) estimateShift(s sides, alpha float64) {
-	differences := make([]float64, len(s.blocks))
-	for i := range differences {
-		differences[i] = s.target[i] - s.baseline[i]
-	}
-	e := stats.Paired(differences, alpha, s.look)
-	r.setShift(s, e, alpha)
-}
-
-// setShift sets the estimate of differences.
-func (r *Row) setShift(s sides, e stats.Estimate, alpha float64) {
+	e := s.shift(alpha)
 	r.Level, r.Attained = 1-alpha, e.Attained
 	if all := slices.Concat(s.baseline, s.target); slices.Min(all) == 0 && slices.Max(all) == 0 {
 		r.warn(Warning{Code: OnlyZeros})
@@ -345,59 +282,4 @@ func (r *Row) setShift(s sides, e stats.Estimate, alpha float64) {
 	zeros := notPositive(s.baseline) + notPositive(s.target)
 	r.warn(Warning{Code: NoRatio, Count: zeros, Of: len(s.baseline) + len(s.target)})
 	r.remark(e)
-}
-
-func notPositive(values []float64) int {
-	n := 0
-	for _, v := range values {
-		if v <= 0 {
-			n++
-		}
-	}
-	return n
-}
-
-// logRatios returns ln(target / baseline) of each pair, NaN if a value is not above 0; all reports whether every pair
-// has one.
-func (s sides) logRatios() (logs []float64, all bool) {
-	logs, all = make([]float64, len(s.blocks)), true
-	for i := range logs {
-		logs[i] = math.NaN()
-		if s.baseline[i] > 0 && s.target[i] > 0 {
-			// Not the logarithm of the quotient, which may overflow.
-			logs[i] = math.Log(s.target[i]) - math.Log(s.baseline[i])
-		}
-		all = all && !math.IsNaN(logs[i])
-	}
-	return logs, all
-}
-
-// ratio estimates the logarithm of target / baseline. It is not ok without values, or if a value is not above 0.
-func (s sides) ratio(alpha float64) (e stats.Estimate, ok bool) {
-	if len(s.baseline) == 0 || len(s.target) == 0 || notPositive(s.baseline)+notPositive(s.target) > 0 {
-		return e, false
-	}
-	if s.look == nil {
-		return stats.UnpairedSeries(logarithms(s.baseline), logarithms(s.target), alpha), true
-	}
-	logs, _ := s.logRatios()
-	return stats.Paired(logs, alpha, s.look), true
-}
-
-func (s sides) pairs(logs []float64) []Pair {
-	pairs := make([]Pair, len(s.blocks))
-	for i, n := range s.blocks {
-		pairs[i] = Pair{n, Number(s.baseline[i]), Number(s.target[i]), Number(fraction(logs[i]))}
-	}
-	return pairs
-}
-
-// equivalenceP returns the p of the hypothesis that the change is delta or more in either direction: the larger p of
-// the two tests against the margins, each two-sided so that it agrees with the interval. shift is the estimate.
-func equivalenceP(logs []float64, shift, delta float64, look stats.Design) float64 {
-	upper, lower := math.Log1p(delta), math.Log1p(-delta)
-	if !(shift > lower && shift < upper) {
-		return 1
-	}
-	return math.Max(stats.SignP(logs, upper, look), stats.SignP(logs, lower, look))
 }

@@ -15,6 +15,8 @@ import (
 type runTable struct {
 	e    result.Experiment
 	look stats.Design // nil if the runs are not paired
+	// primaries is the number of planned primary comparisons.
+	primaries int
 	// targetPairs are the comparisons to make; for each target the one with its baseline comes first.
 	targetPairs []targetPair
 	// byTarget holds, for each target, the table of its own experiment; nil unless several experiments are compared.
@@ -35,12 +37,31 @@ type runTable struct {
 	sharedWarnings warningCounts // warnings that all runs have
 	closedLoop     bool          // every loop that runs record is closed
 	warnings       []Warning
+	unmatched      map[Unmatched]bool // metrics of runs that are not paired, which are compared with nothing
+}
+
+// numberRuns numbers imported runs, which have no blocks, among those of their case and target, so that all of them
+// count.
+func numberRuns(r result.Results) result.Results {
+	if r.Experiment.Imported == "" {
+		return r
+	}
+	r.Runs = slices.Clone(r.Runs)
+	next := map[[2]string]int{}
+	for i := range r.Runs {
+		run := &r.Runs[i]
+		at := [2]string{run.Case, run.Target}
+		next[at]++
+		run.Block, run.Attempt, run.Slot = next[at], 1, 0
+	}
+	return r
 }
 
 // newRunTable indexes the runs. Runs that do not belong to the plan are left out with a warning.
 func newRunTable(e result.Experiment, runs []result.Run) *runTable {
-	t := &runTable{e: e, targetPairs: plannedPairs(e),
+	t := &runTable{e: e, targetPairs: plannedPairs(e), unmatched: map[Unmatched]bool{},
 		lastAttempt: map[string]map[int]map[string]*result.Run{}, all: map[string]map[string][]*result.Run{}}
+	t.primaries = countPrimaryCases(e.Cases) * len(t.targetPairs)
 	targets, cases := map[string]bool{}, map[string]bool{}
 	for _, x := range e.Targets {
 		targets[x.Name] = true
@@ -65,6 +86,9 @@ func newRunTable(e result.Experiment, runs []result.Run) *runTable {
 	t.sharedWarnings, t.closedLoop = warningsOfAll(known), closedLoop(known)
 	return t
 }
+
+// paired reports whether runs are paired by blocks; those of several experiments and of other tools are not.
+func (t *runTable) paired() bool { return t.look != nil }
 
 // add indexes a run. A run of an earlier attempt is only counted; attempts count for the whole block, or for each
 // target of the block if targets were measured in turn.
@@ -121,19 +145,6 @@ func (t *runTable) baselineOf(target string) string {
 		}
 	}
 	return ""
-}
-
-// primaries returns the number of primary comparisons in the plan.
-func (t *runTable) primaries() int {
-	n := 0
-	for _, rc := range t.e.Cases {
-		for _, v := range t.targetPairs {
-			if rc.Role == result.Primary && t.hasCase(rc, v) {
-				n++
-			}
-		}
-	}
-	return n
 }
 
 // valid returns the valid runs of the last attempts of a case on a target, by block, without those that the audit

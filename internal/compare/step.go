@@ -4,7 +4,6 @@ import (
 	"math"
 	"slices"
 
-	"github.com/knotmeter/knotmeter/internal/result"
 	"github.com/knotmeter/knotmeter/internal/stats"
 )
 
@@ -40,17 +39,4 @@ func (r *Row) warnStep(delta float64) {
 		return
 	}
 	r.warn(Warning{Code: CoarseStep, Step: Number(r.step), Delta: Number(delta)})
-}
-
-// stepsOf returns the steps of a metric that runs record.
-func stepsOf(v result.Value, sides ...map[int]*result.Run) []float64 {
-	var steps []float64
-	for _, runs := range sides {
-		for _, r := range runs {
-			if x, has := valueIn(r, v); has {
-				steps = append(steps, x.Step)
-			}
-		}
-	}
-	return steps
 }

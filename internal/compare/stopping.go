@@ -92,27 +92,27 @@ func (p analysisPlan) replayLooks(e result.Experiment, done int, runs []result.R
 		if at > done || len(stopped) > 0 && len(remainingCases(e, stopped)) == 0 {
 			break
 		}
-		s := p.interimAt(e, at, runs, stopped)
-		s.auditErrors = wrong
-		s.addDecided(stopped)
+		t := p.interimTable(e, at, runs, stopped)
+		t.auditErrors = wrong
+		t.addDecided(stopped, t.gateChecks(p.gates))
 	}
 	return stopped
 }
 
 // addDecided records the cases that are decided at this look.
-func (s interimAnalysis) addDecided(stopped stopBlocks) {
-	open, rows := s.openCases()
+func (t *runTable) addDecided(stopped stopBlocks, checks []gateCheck) {
+	open, rows := t.openCases()
 	gated := map[string]bool{}
-	for _, rc := range s.e.Cases {
-		gated[rc.Name] = s.gatesDecided(rc)
+	for _, rc := range t.e.Cases {
+		gated[rc.Name] = t.gatesDecided(rc, checks)
 	}
-	s.addUndecidedExploratory(rows, open, func(name string) bool {
+	t.addUndecidedExploratory(rows, open, func(name string) bool {
 		return stopped[name] != 0 || !open[name] && gated[name]
 	})
 	primaries, all := true, true
-	isPlanned := slices.ContainsFunc(s.e.Cases, func(rc result.Case) bool { return rc.Role == result.Primary })
+	isPlanned := slices.ContainsFunc(t.e.Cases, func(rc result.Case) bool { return rc.Role == result.Primary })
 	var stopping []string
-	for _, rc := range s.e.Cases {
+	for _, rc := range t.e.Cases {
 		if rc.Role == result.Bound || stopped[rc.Name] != 0 {
 			continue
 		}
@@ -125,27 +125,20 @@ func (s interimAnalysis) addDecided(stopped stopBlocks) {
 	}
 	if all || isPlanned && primaries {
 		stopping = nil
-		for _, rc := range s.e.Cases {
+		for _, rc := range t.e.Cases {
 			if rc.Role != result.Bound && stopped[rc.Name] == 0 {
 				stopping = append(stopping, rc.Name)
 			}
 		}
 	}
 	for _, name := range stopping {
-		stopped[name] = s.lookBlocks
+		stopped[name] = t.lookBlocks
 	}
 }
 
-// An interimAnalysis holds the data that are known at a look.
-type interimAnalysis struct {
-	*runTable
-	primaries int
-	demands   []gateCheck
-}
-
-// interimAt returns the analysis at the look after at blocks. A case that stopped earlier has only the blocks up to its
-// end.
-func (p analysisPlan) interimAt(e result.Experiment, at int, runs []result.Run, stopped stopBlocks) interimAnalysis {
+// interimTable returns the runs that are known at the look after at blocks. A case that stopped earlier has only the
+// blocks up to its end.
+func (p analysisPlan) interimTable(e result.Experiment, at int, runs []result.Run, stopped stopBlocks) *runTable {
 	var known []result.Run
 	for _, r := range runs {
 		if end := stopped[r.Case]; r.Block <= at && (end == 0 || r.Block <= end) {
@@ -154,20 +147,20 @@ func (p analysisPlan) interimAt(e result.Experiment, at int, runs []result.Run, 
 	}
 	t := newRunTable(e, known)
 	t.look, t.stoppedAfter, t.lookBlocks = p.look, stopped, at
-	return interimAnalysis{t, countPrimaryPlanned(e), demands(p.gates, e.Cases, t.subjects(t.readChange))}
+	return t
 }
 
 // openCases returns the cases that cannot stop yet, before exploratory comparisons are judged: those with an undecided
 // primary comparison, or with a comparison that more blocks may make possible. It also returns the rows of the
 // exploratory comparisons.
-func (s interimAnalysis) openCases() (open map[string]bool, rows map[comparisonKey]Row) {
+func (t *runTable) openCases() (open map[string]bool, rows map[comparisonKey]Row) {
 	open, rows = map[string]bool{}, map[comparisonKey]Row{}
-	for _, rc := range s.e.Cases {
-		for _, v := range plannedPairs(s.e) {
-			if rc.Role == result.Bound || s.isGivenUp(rc, v) {
+	for _, rc := range t.e.Cases {
+		for _, v := range plannedPairs(t.e) {
+			if rc.Role == result.Bound || t.isGivenUp(rc, v) {
 				continue
 			}
-			r, judged, pending := s.row(rc, v)
+			r, judged, pending := t.row(rc, v)
 			open[rc.Name] = open[rc.Name] || pending || judged && r.Role == result.Primary && r.Verdict == Undecided
 			if judged && r.Role != result.Primary {
 				rows[comparisonKey{rc.Name, v}] = r
@@ -181,15 +174,15 @@ func (s interimAnalysis) openCases() (open map[string]bool, rows map[comparisonK
 // whether a case gets no more blocks. In the report, a case that stops here is judged together with cases that had more
 // blocks, whose p may rise until then. So each comparison of a case that is not final counts with a p of 1, and a
 // decision made here can only become clearer.
-func (s interimAnalysis) addUndecidedExploratory(rows map[comparisonKey]Row, open map[string]bool,
+func (t *runTable) addUndecidedExploratory(rows map[comparisonKey]Row, open map[string]bool,
 	final func(name string) bool) {
-	family := s.plannedExploratory()
+	family := t.plannedExploratory()
 	known := make([]Row, len(family))
 	for i, x := range family {
 		r, has := rows[x]
 		if !has { // compared for letters alone, or given up
-			rc, _ := s.e.Case(x.caseName)
-			r, has, _ = s.row(result.Case{Name: rc.Name, Metric: rc.Metric}, x.targetPair)
+			rc, _ := t.e.Case(x.caseName)
+			r, has, _ = t.row(result.Case{Name: rc.Name, Metric: rc.Metric}, x.targetPair)
 		}
 		if known[i] = r; !has {
 			known[i] = Row{P: Missing(), equivalenceP: 1}
@@ -204,7 +197,7 @@ func (s interimAnalysis) addUndecidedExploratory(rows map[comparisonKey]Row, ope
 			}
 			now[i] = &r
 		}
-		decideTogether(now, s.e.Design.Alpha, s.e.Design.Delta)
+		decideTogether(now, t.e.Design.Alpha, t.e.Design.Delta)
 		again = false
 		for i, x := range family {
 			if _, asked := rows[x]; asked && !open[x.caseName] && final(x.caseName) && now[i].Verdict == Undecided {
@@ -216,48 +209,41 @@ func (s interimAnalysis) addUndecidedExploratory(rows map[comparisonKey]Row, ope
 
 // row compares two targets by the case's own metric; judged is false if that is not possible yet. Then pending reports
 // whether more blocks may help: a metric that no run has stays missing.
-func (s interimAnalysis) row(rc result.Case, of targetPair) (r Row, judged, pending bool) {
-	a, b := s.valid(rc.Name, of.baseline), s.valid(rc.Name, of.target)
+func (t *runTable) row(rc result.Case, of targetPair) (r Row, judged, pending bool) {
+	a, b := t.valid(rc.Name, of.baseline), t.valid(rc.Name, of.target)
 	v, ok := firstValue(rc.Metric, a, b)
 	if !ok {
-		return r, false, !shareBlock(a, b)
+		return r, false, len(blocks(a, b)) == 0
 	}
-	r = newRow(s.e.Design, rc, v, of)
-	pairs, ok := s.pair(&r, v, a, b)
-	alpha := r.intervalAlpha(s.e.Design, s.primaries)
-	e, ratio := pairs.ratio(alpha)
-	if !ok || !ratio {
+	r = newRow(t.e.Design, rc, v, of)
+	pairs, ok := t.sides(&r)
+	if !ok || !r.estimateRatio(pairs, r.intervalAlpha(t.e.Design, t.primaries), t.e.Design.Delta) {
 		return r, false, true
 	}
 	r.describe(pairs)
-	r.estimate(e, alpha, s.e.Design.Delta)
-	r.decidePrimary(s.e.Design.Delta)
-	if r.Role != result.Primary {
-		logs, _ := pairs.logRatios()
-		r.equivalenceP = equivalenceP(logs, e.Shift, s.e.Design.Delta, pairs.look)
-	}
+	r.decidePrimary(t.e.Design.Delta)
 	return r, true, false
 }
 
 // isGivenUp reports whether a comparison had been given up by this look: it is given up now, and the block of the look
 // lacks a side.
-func (s interimAnalysis) isGivenUp(rc result.Case, of targetPair) bool {
-	if isMeasured(s.e, rc.Name, of.baseline) && isMeasured(s.e, rc.Name, of.target) {
+func (t *runTable) isGivenUp(rc result.Case, of targetPair) bool {
+	if isMeasured(t.e, rc.Name, of.baseline) && isMeasured(t.e, rc.Name, of.target) {
 		return false
 	}
-	have := s.lastAttempt[rc.Name][s.lookBlocks]
+	have := t.lastAttempt[rc.Name][t.lookBlocks]
 	a, okA := have[of.baseline]
 	b, okB := have[of.target]
 	return !okA || !okB || !a.Valid() || !b.Valid()
 }
 
 // gatesDecided reports whether all gates on a case are decided, or cannot be decided by more blocks.
-func (s interimAnalysis) gatesDecided(rc result.Case) bool {
-	for _, d := range s.demands {
-		if d.rc.Name != rc.Name || s.isGivenUp(rc, targetPair{s.e.Baseline, d.target.Name}) {
+func (t *runTable) gatesDecided(rc result.Case, checks []gateCheck) bool {
+	for _, d := range checks {
+		if d.rc.Name != rc.Name || t.isGivenUp(rc, targetPair{t.e.Baseline, d.target}) {
 			continue
 		}
-		if g, lost := d.decide(s.e.Design.Alpha / float64(len(s.demands))); g.Outcome == Open && !lost {
+		if g, lost := t.decideGate(d, t.e.Design.Alpha/float64(len(checks))); g.Outcome == Open && !lost {
 			return false
 		}
 	}
