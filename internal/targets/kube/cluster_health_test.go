@@ -28,7 +28,6 @@ import (
 	"github.com/knotmeter/knotmeter/internal/result"
 	"github.com/knotmeter/knotmeter/internal/targets"
 	"github.com/knotmeter/knotmeter/internal/targets/kube/cluster"
-	"github.com/knotmeter/knotmeter/internal/targets/kube/inspection"
 	"github.com/knotmeter/knotmeter/internal/targets/kube/manifest"
 )
 
@@ -286,16 +285,16 @@ func pluginResources(t *testing.T, c *cluster.Cluster, namespace string) {
 	make := func(api, kind, name string, path string, spec object) {
 		createObject(t, c, path, object{"apiVersion": api, "kind": kind, "metadata": object{"name": name}, "spec": spec})
 	}
-	make("crd.projectcalico.org/v1", "IPPool", "test-pool", cluster.CalicoGroup+"/ippools",
+	make("crd.projectcalico.org/v1", "IPPool", "test-pool", "/apis/crd.projectcalico.org/v1/ippools",
 		object{"vxlanMode": "CrossSubnet", "ipipMode": "Never", "natOutgoing": true})
-	make("crd.projectcalico.org/v1", "FelixConfiguration", "default", cluster.CalicoGroup+"/felixconfigurations",
+	make("crd.projectcalico.org/v1", "FelixConfiguration", "default", "/apis/crd.projectcalico.org/v1/felixconfigurations",
 		object{"wireguardEnabled": true})
-	make("cilium.io/v2", "CiliumNodeConfig", "test", cluster.CiliumGroup+"/namespaces/kube-system/ciliumnodeconfigs",
+	make("cilium.io/v2", "CiliumNodeConfig", "test", "/apis/cilium.io/v2/namespaces/kube-system/ciliumnodeconfigs",
 		object{"nodeSelector": object{}, "defaults": object{"bpf-lb-mode": "dsr"}})
 	make("cilium.io/v2", "CiliumNetworkPolicy", "of-one",
-		cluster.CiliumGroup+"/namespaces/"+namespace+"/ciliumnetworkpolicies", object{})
+		"/apis/cilium.io/v2/namespaces/"+namespace+"/ciliumnetworkpolicies", object{})
 	make("cilium.io/v2", "CiliumClusterwideNetworkPolicy", "of-all",
-		cluster.CiliumGroup+"/ciliumclusterwidenetworkpolicies", object{})
+		"/apis/cilium.io/v2/ciliumclusterwidenetworkpolicies", object{})
 	createObject(t, c, "/api/v1/namespaces/kube-system/configmaps", object{"apiVersion": "v1", "kind": "ConfigMap",
 		"metadata": object{"name": "cilium-config"}, "data": object{"ipam": "test"}})
 	set := &appsv1.DaemonSet{ObjectMeta: metav1.ObjectMeta{Name: "test-plugin", Namespace: namespace},
@@ -332,11 +331,12 @@ func TestFactRules(t *testing.T) {
 		nodes.StartPeriod(t.Context(), "node-1", "node-2")
 		e := cluster.Gather(t.Context(), k.reached.cluster)
 		return map[string]bool{
-			"configmaps": e.Config[inspection.CiliumMap] != nil, "daemonsets": len(e.DaemonSets) > 0,
-			"ippools":             len(e.Pools) > 0,
-			"felixconfigurations": e.Felix != nil, "ciliumnodeconfigs": len(e.NodeConfigs) > 0,
-			"policies of Cilium": cluster.CiliumPolicies(t.Context(), k.reached.cluster, given) == "2: of-all, of-one",
-			"nodes":              len(k.reached.listed) == 2 && nodes.Watched(),
+			"configmaps": e.Config["kube-system/cilium-config"] != nil, "daemonsets": len(e.DaemonSets) > 0,
+			"ippools": len(e.Custom["ippools"]) > 0, "felixconfigurations": len(e.Custom["felixconfigurations"]) > 0,
+			"ciliumnodeconfigs": len(e.Custom["ciliumnodeconfigs"]) > 0,
+			"policies of Cilium": result.FactOf(cluster.PolicyFacts(t.Context(), k.reached.cluster, given),
+				"cilium-network-policies") == "2: of-all, of-one",
+			"nodes": len(k.reached.listed) == 2 && nodes.Watched(),
 		}
 	}
 	all := cluster.Roles(parseOptions(t, text).need(allNeeds()))

@@ -461,7 +461,8 @@ func TestRBACIsNotMore(t *testing.T) {
 				}()
 			}
 			if name == "networkpolicies" {
-				if err != nil || cluster.NetworkPolicies(t.Context(), k.reached.cluster, given) != result.Unknown {
+				if err != nil ||
+					result.FactOf(cluster.PolicyFacts(t.Context(), k.reached.cluster, given), "network-policies") != result.Unknown {
 					t.Errorf("the policies are known, or there is no run: %v", err)
 				}
 				return

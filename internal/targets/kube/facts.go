@@ -11,6 +11,7 @@ import (
 	"github.com/knotmeter/knotmeter/internal/targets/kube/cluster"
 	"github.com/knotmeter/knotmeter/internal/targets/kube/inspection"
 	"github.com/knotmeter/knotmeter/internal/targets/kube/manifest"
+	"github.com/knotmeter/knotmeter/internal/targets/kube/product"
 	"github.com/knotmeter/knotmeter/internal/targets/kube/site"
 	"github.com/knotmeter/knotmeter/internal/vault"
 )
@@ -46,11 +47,10 @@ func (k *claimed) facts(ctx context.Context) ([]result.Fact, error) {
 		{Name: "kind", Value: "kube"},
 		{Name: "node-rule", Value: k.nodes.Rule},
 		{Name: "namespace", Value: namespace},
-		{Name: "network-policies", Value: cluster.NetworkPolicies(ctx, k.cluster, k.namespace)},
-		{Name: "cilium-network-policies", Value: cluster.CiliumPolicies(ctx, k.cluster, k.namespace)},
-		{Name: "node-pressure", Value: pressure},
-		{Name: "image", Value: k.options.Image},
 	}
+	facts = append(facts, cluster.PolicyFacts(ctx, k.cluster, k.namespace)...)
+	facts = append(facts, result.Fact{Name: "node-pressure", Value: pressure},
+		result.Fact{Name: "image", Value: k.options.Image})
 	if k.searchedScope != "" {
 		facts = append(facts, result.Fact{Name: "other-experiments", Value: k.searchedScope})
 	}
@@ -66,13 +66,13 @@ func (k *claimed) facts(ctx context.Context) ([]result.Fact, error) {
 	for _, f := range k.vaultStorage.Facts(ctx, e.DaemonSets) {
 		facts = append(facts, result.Fact{Name: vault.Name + "." + f.Name, Value: f.Value})
 	}
-	return slices.Concat(facts, k.identity(ctx), k.storage.Facts(ctx, e.DaemonSets), e.Facts()), nil
+	return slices.Concat(facts, k.identity(ctx), k.storage.Facts(ctx, e.DaemonSets), inspection.Facts(e)), nil
 }
 
 // inspectHosts opens a site with a pod and, if possible, a pod in the network of its node, and adds the reports of both
 // to e. With network=, and for pods in a mesh, which takes over only traffic between pods, the node needs a separate
 // site. No run needs that site, so its failure only leaves facts of the node unknown.
-func (k *claimed) inspectHosts(ctx context.Context, e *inspection.Evidence) error {
+func (k *claimed) inspectHosts(ctx context.Context, e *product.Evidence) error {
 	network := k.options.Network
 	if network == "" && k.options.EnrolledIn().Name == "" {
 		return k.inspectSite(ctx, e, result.PodNodeOther, result.PodNodeSame, result.PodPodOther, result.PodPodSame)
@@ -88,7 +88,7 @@ func (k *claimed) inspectHosts(ctx context.Context, e *inspection.Evidence) erro
 }
 
 // inspectSite opens a site on the first supported of some paths, and adds its reports to e.
-func (k *claimed) inspectSite(ctx context.Context, e *inspection.Evidence, paths ...result.Path) error {
+func (k *claimed) inspectSite(ctx context.Context, e *product.Evidence, paths ...result.Path) error {
 	for _, path := range paths {
 		p, err := k.openPart(ctx, targets.Placement{Path: path})
 		if errors.Is(err, result.ErrNotSupported) {
@@ -104,7 +104,7 @@ func (k *claimed) inspectSite(ctx context.Context, e *inspection.Evidence, paths
 		if !p.plan.InPod(manifest.Server) {
 			e.Node = &w.Server
 			asked, err := g.Report(ctx, manifest.Server, preflight.Spec{
-				Role: preflight.Witness, Timeout: site.PreflightTimeout, Ask: inspection.ProxyURLs(g.Listen.Addr().String()),
+				Role: preflight.Witness, Timeout: site.PreflightTimeout, Ask: product.ProxyURLs(g.Listen.Addr().String()),
 			})
 			if err == nil {
 				e.Node.Answers = asked.Answers

@@ -10,6 +10,7 @@ import (
 	"github.com/knotmeter/knotmeter/internal/result"
 	"github.com/knotmeter/knotmeter/internal/targets/kube/cluster"
 	"github.com/knotmeter/knotmeter/internal/targets/kube/manifest"
+	"github.com/knotmeter/knotmeter/internal/targets/kube/product"
 )
 
 // TestMeshesLeaveOut checks that every pod of an experiment opts out of every mesh, unless the user opts in.
@@ -20,13 +21,17 @@ func TestMeshesLeaveOut(t *testing.T) {
 		result.PodPodOther)
 	pods := []*corev1.Pod{b.Pod(manifest.Client), b.Replica(0),
 		blueprint(t, "kube:", result.NodeNode).Pod(manifest.Server), volumeBlueprint(t, "kube:").Pod(manifest.Client)}
+	labels, annotations := product.OptOuts(nil)
+	if len(labels) == 0 || len(annotations) == 0 {
+		t.Error("no mesh has an opt-out")
+	}
 	for _, p := range pods {
-		for key, value := range manifest.MeshLabels {
+		for key, value := range labels {
 			if p.Labels[key] != value {
 				t.Errorf("%s: label %s=%q", p.Name, key, p.Labels[key])
 			}
 		}
-		for key, value := range manifest.MeshAnnotations {
+		for key, value := range annotations {
 			if p.Annotations[key] != value {
 				t.Errorf("%s: annotation %s=%q", p.Name, key, p.Annotations[key])
 			}
@@ -44,29 +49,29 @@ func TestMeshesLeaveOut(t *testing.T) {
 func TestEnrolment(t *testing.T) {
 	const istio, ambient, linkerd = "sidecar.istio.io/inject", "istio.io/dataplane-mode", "linkerd.io/inject"
 	for text, test := range map[string]struct {
-		mesh                manifest.Mesh
+		mesh                product.Mesh
 		labels, annotations map[string]string // that the pods have; empty: that they lack
 	}{
-		"kube:": {manifest.Mesh{}, map[string]string{istio: "false", ambient: "none"}, map[string]string{istio: "false"}},
-		"kube:?namespace-labels=team=net,stage=test": {manifest.Mesh{},
+		"kube:": {product.Mesh{}, map[string]string{istio: "false", ambient: "none"}, map[string]string{istio: "false"}},
+		"kube:?namespace-labels=team=net,stage=test": {product.Mesh{},
 			map[string]string{istio: "false", ambient: "none"}, nil},
-		"kube:?namespace-labels=istio.io/dataplane-mode=ambient": {manifest.Mesh{Name: "istio", Mode: manifest.Ambient},
+		"kube:?namespace-labels=istio.io/dataplane-mode=ambient": {product.Mesh{Name: "istio", Mode: product.Ambient},
 			map[string]string{istio: "false", ambient: ""}, map[string]string{linkerd: "disabled"}},
-		"kube:?namespace-labels=io.cilium/mtls-enabled=true": {manifest.Mesh{Name: "cilium", Mode: manifest.Ztunnel},
+		"kube:?namespace-labels=io.cilium/mtls-enabled=true": {product.Mesh{Name: "cilium", Mode: product.Ztunnel},
 			map[string]string{istio: "false", ambient: "none"}, nil},
-		"kube:?namespace-labels=istio-injection=enabled": {manifest.Mesh{Name: "istio", Mode: manifest.Sidecar},
+		"kube:?namespace-labels=istio-injection=enabled": {product.Mesh{Name: "istio", Mode: product.Sidecar},
 			map[string]string{istio: "", ambient: "none"}, map[string]string{istio: ""}},
-		"kube:?pod-labels=istio.io/rev=canary": {manifest.Mesh{Name: "istio", Mode: manifest.Sidecar},
+		"kube:?pod-labels=istio.io/rev=canary": {product.Mesh{Name: "istio", Mode: product.Sidecar},
 			map[string]string{istio: "", "istio.io/rev": "canary"}, map[string]string{istio: ""}},
-		"kube:?pod-labels=istio.io/dataplane-mode=ambient,a=b": {manifest.Mesh{Name: "istio", Mode: manifest.Ambient},
+		"kube:?pod-labels=istio.io/dataplane-mode=ambient,a=b": {product.Mesh{Name: "istio", Mode: product.Ambient},
 			map[string]string{istio: "false", ambient: "ambient", "a": "b"}, nil},
-		"kube:?pod-annotations=sidecar.istio.io/inject=true": {manifest.Mesh{Name: "istio", Mode: manifest.Sidecar},
+		"kube:?pod-annotations=sidecar.istio.io/inject=true": {product.Mesh{Name: "istio", Mode: product.Sidecar},
 			map[string]string{istio: ""}, map[string]string{istio: "true"}},
 		"kube:?pod-annotations=linkerd.io/inject=enabled,config.linkerd.io/opaque-ports=5201": {
-			manifest.Mesh{Name: "linkerd", Mode: manifest.Sidecar}, map[string]string{istio: "false"},
+			product.Mesh{Name: "linkerd", Mode: product.Sidecar}, map[string]string{istio: "false"},
 			map[string]string{linkerd: "enabled", "config.linkerd.io/opaque-ports": "5201"}},
 		"kube:?config={annotations: {linkerd.io/inject: enabled}}&pod-annotations=linkerd.io/inject=disabled": {
-			manifest.Mesh{}, nil, map[string]string{linkerd: "disabled"}},
+			product.Mesh{}, nil, map[string]string{linkerd: "disabled"}},
 	} {
 		b := blueprint(t, text, result.PodPodOther)
 		if got := b.Settings.EnrolledIn(); got != test.mesh {
@@ -87,7 +92,7 @@ func TestEnrolment(t *testing.T) {
 			t.Errorf("%s: %v", text, p.Labels)
 		}
 		level := (&named{options: parseOptions(t, text)}).podSecurityLevel()
-		if sidecar := test.mesh.Mode == manifest.Sidecar; sidecar != (level == manifest.LevelPrivileged) {
+		if sidecar := test.mesh.Mode == product.Sidecar; sidecar != (level == manifest.LevelPrivileged) {
 			t.Errorf("%s: the namespace enforces %s", text, level)
 		}
 	}

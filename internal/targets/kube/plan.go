@@ -11,6 +11,7 @@ import (
 	"github.com/knotmeter/knotmeter/internal/targets"
 	"github.com/knotmeter/knotmeter/internal/targets/kube/cluster"
 	"github.com/knotmeter/knotmeter/internal/targets/kube/manifest"
+	"github.com/knotmeter/knotmeter/internal/targets/kube/product"
 	"github.com/knotmeter/knotmeter/internal/targets/kube/site"
 )
 
@@ -25,7 +26,7 @@ func (k *named) onNodes() bool {
 // podSecurityLevel returns the Pod Security level that the pods need. A mesh's init containers, which redirect the
 // traffic of pods to a sidecar, need NET_ADMIN.
 func (k *named) podSecurityLevel() string {
-	if k.onNodes() || k.profilesNodes() || k.options.EnrolledIn().Mode == manifest.Sidecar {
+	if k.onNodes() || k.profilesNodes() || k.options.EnrolledIn().Mode == product.Sidecar {
 		return manifest.LevelPrivileged
 	}
 	return manifest.LevelRestricted

@@ -18,6 +18,7 @@ import (
 	"github.com/knotmeter/knotmeter/internal/preflight"
 	"github.com/knotmeter/knotmeter/internal/result"
 	"github.com/knotmeter/knotmeter/internal/targets/kube/cluster"
+	"github.com/knotmeter/knotmeter/internal/targets/kube/inspection"
 )
 
 // A fakeAPI answers with given objects or status codes by path, and records requests.
@@ -95,22 +96,21 @@ func fullCluster() map[string]any {
 			"cni_network_config": secret}),
 		maps + "antrea-config": config(object{"antrea-agent.conf": "tunnelType: " + secret + "-" + secret + "-" + secret +
 			"-" + secret + "\n"}),
-		cluster.CalicoGroup + "/ippools": object{"items": []object{
+		"/apis/crd.projectcalico.org/v1/ippools": object{"items": []object{
 			{"metadata": object{"name": secret}, "spec": object{"ipipMode": "Never", "vxlanMode": "CrossSubnet",
 				"natOutgoing": true, "cidr": secret}},
 			{"spec": object{"ipipMode": secret, "disabled": true}},
 		}},
-		cluster.CalicoGroup + "/felixconfigurations/default": object{"spec": object{"wireguardEnabled": true,
+		"/apis/crd.projectcalico.org/v1/felixconfigurations/default": object{"spec": object{"wireguardEnabled": true,
 			"prometheusToken": secret}},
-		cluster.CiliumGroup + "/ciliumnodeconfigs": object{"items": []object{{"spec": object{
+		"/apis/cilium.io/v2/ciliumnodeconfigs": object{"items": []object{{"spec": object{
 			"nodeSelector": object{"matchLabels": object{"fast": "yes"}},
 			"defaults":     object{"bpf-lb-acceleration": "native", "tunnel-protocol": "geneve", "key": secret},
 		}}}},
-		cluster.CiliumGroup +
-			"/namespaces/ns/ciliumnetworkpolicies": object{"items": []object{{"metadata": object{"name": "allow"},
-			"spec": secret}}},
-		cluster.CiliumGroup +
-			"/ciliumclusterwidenetworkpolicies": object{"items": []object{{"metadata": object{"name": "deny-all"}}}},
+		"/apis/cilium.io/v2/namespaces/ns/ciliumnetworkpolicies": object{"items": []object{
+			{"metadata": object{"name": "allow"}, "spec": secret}}},
+		"/apis/cilium.io/v2/ciliumclusterwidenetworkpolicies": object{"items": []object{
+			{"metadata": object{"name": "deny-all"}}}},
 		"/apis/networking.k8s.io/v1/namespaces/ns/networkpolicies": object{"kind": "NetworkPolicyList",
 			"apiVersion": "networking.k8s.io/v1", "items": []object{{"metadata": object{"name": "b"}},
 				{"metadata": object{"name": "a"}}}},
@@ -133,9 +133,8 @@ func gatherFacts(t *testing.T, c *cluster.Cluster) map[string]string {
 	}
 	e.Nodes = []corev1.Node{fast, slow}
 	e.Node = &preflight.Report{Answers: map[string]string{"http://127.0.0.1:10249/proxyMode": "token " + secret}}
-	values := map[string]string{"policies": cluster.NetworkPolicies(t.Context(), c, "ns"),
-		"cilium-policies": cluster.CiliumPolicies(t.Context(), c, "ns")}
-	for _, f := range e.Facts() {
+	values := map[string]string{}
+	for _, f := range slices.Concat(cluster.PolicyFacts(t.Context(), c, "ns"), inspection.Facts(e)) {
 		values[f.Name] = f.String()
 	}
 	values["chain"] = strings.Join(cluster.Chain(t.Context(), c, "ns/fast"), " + ")
@@ -158,10 +157,10 @@ func TestNoSecrets(t *testing.T) {
 		"encryption":    "none (config map cilium-config)",
 		"cni-settings": "bpf-lb-acceleration=native bpf-lb-mode=dsr calico_backend=bird " +
 			"pool(ipipMode=Never,vxlanMode=CrossSubnet,natOutgoing=true) veth_mtu=1440",
-		"kube-proxy":      "replaced by kube-router, ipvs (arguments of kube-router)",
-		"confidential-vm": "label kubernetes.azure.com/security-type=ConfidentialVM",
-		"chain":           "macvlan + veth",
-		"policies":        "2: a, b", "cilium-policies": "2: allow, deny-all",
+		"kube-proxy":       "replaced by kube-router, ipvs (arguments of kube-router)",
+		"confidential-vm":  "label kubernetes.azure.com/security-type=ConfidentialVM",
+		"chain":            "macvlan + veth",
+		"network-policies": "2: a, b", "cilium-network-policies": "2: allow, deny-all",
 	}
 	got := map[string]string{}
 	for name := range want {
@@ -207,8 +206,8 @@ func TestFactsRefused(t *testing.T) {
 	}
 	c, a := serve(t, has)
 	values := gatherFacts(t, c)
-	for _, name := range []string{"cni", "encryption", "cni-settings", "kube-proxy", "encapsulation", "policies",
-		"cilium-policies"} {
+	for _, name := range []string{"cni", "encryption", "cni-settings", "kube-proxy", "encapsulation", "network-policies",
+		"cilium-network-policies"} {
 		if values[name] != result.Unknown {
 			t.Errorf("%s is %q", name, values[name])
 		}
@@ -237,8 +236,8 @@ func TestFactsRefused(t *testing.T) {
 		map[string]any{"/apis/networking.k8s.io/v1/namespaces/ns/networkpolicies": object{"kind": "NetworkPolicyList",
 			"apiVersion": "networking.k8s.io/v1"}})
 	values = gatherFacts(t, nothing)
-	if values["policies"] != "none" || values["cilium-policies"] != "none" || values["encapsulation"] != result.Unknown ||
-		values["kubernetes"] != result.Unknown {
+	if values["network-policies"] != "none" || values["cilium-network-policies"] != "none" ||
+		values["encapsulation"] != result.Unknown || values["kubernetes"] != result.Unknown {
 		t.Errorf("a cluster without any of it: %v", values)
 	}
 }

@@ -14,11 +14,12 @@ import (
 
 	"github.com/knotmeter/knotmeter/internal/result"
 	"github.com/knotmeter/knotmeter/internal/targets/kube/inspection"
+	"github.com/knotmeter/knotmeter/internal/targets/kube/product"
 )
 
 // Gather reads the objects from which facts are derived. What the user may not read stays unknown.
-func Gather(ctx context.Context, api kubernetes.Interface) inspection.Evidence {
-	e := inspection.Evidence{Config: map[string]map[string]string{}}
+func Gather(ctx context.Context, api kubernetes.Interface) product.Evidence {
+	e := product.Evidence{Config: map[string]map[string]string{}, Custom: map[string][]json.RawMessage{}}
 	var running version.Info
 	if getJSON(ctx, api, "/version", &running) == nil { // Discovery takes no context
 		e.Version = running.GitVersion
@@ -26,54 +27,38 @@ func Gather(ctx context.Context, api kubernetes.Interface) inspection.Evidence {
 	if sets, err := api.AppsV1().DaemonSets(corev1.NamespaceAll).List(ctx, metav1.ListOptions{}); err == nil {
 		e.DaemonSets = sets.Items
 	}
-	for _, name := range inspection.ConfigMaps {
-		if m, err := api.CoreV1().ConfigMaps(name[0]).Get(ctx, name[1], metav1.GetOptions{}); err == nil {
-			e.Config[name[0]+"/"+name[1]] = m.Data
+	for _, path := range product.ConfigMaps() {
+		namespace, name, _ := strings.Cut(path, "/")
+		if m, err := api.CoreV1().ConfigMaps(namespace).Get(ctx, name, metav1.GetOptions{}); err == nil {
+			e.Config[path] = m.Data
 		}
 	}
-	if e.Config[inspection.CiliumMap] == nil { // some installations have it in the namespace cilium
-		e.Config[inspection.CiliumMap] = e.Config["cilium/cilium-config"]
+	plugins, _ := e.Plugins()
+	for _, p := range product.All() {
+		runs := slices.ContainsFunc(append(p.PartOf, p.Name), func(n string) bool { return slices.Contains(plugins, n) })
+		if len(plugins) == 0 || runs {
+			gatherCustom(ctx, api, p, e.Custom)
+		}
 	}
-	gatherCustom(ctx, api, &e)
 	return e
 }
 
-// API groups of network plugins.
-const (
-	CalicoGroup = "/apis/crd.projectcalico.org/v1"
-	calicoAPI   = "/apis/projectcalico.org/v3" // of Calico's own API server, or of CRDs where Calico needs none
-	CiliumGroup = "/apis/cilium.io/v2"
-	ciliumAlpha = "/apis/cilium.io/v2alpha1"
-	attachments = "/apis/k8s.cni.cncf.io/v1" // of the Network Plumbing Working Group, for Multus and others
-)
-
-// gatherCustom reads the custom resources of network plugins. What the cluster lacks, or the user may not read, stays
-// unknown.
-func gatherCustom(ctx context.Context, api kubernetes.Interface, e *inspection.Evidence) {
-	names, _ := e.Plugins()
-	may := func(plugins ...string) bool {
-		return len(names) == 0 || slices.ContainsFunc(plugins, func(p string) bool { return slices.Contains(names, p) })
-	}
-	if may("calico", "canal") {
-		for _, group := range []string{CalicoGroup, calicoAPI} {
-			var pools struct{ Items []inspection.IPPool }
-			var one inspection.Felix
-			if getJSON(ctx, api, group+"/ippools", &pools) == nil {
-				e.Pools = pools.Items
+// gatherCustom adds the custom resources of a product to custom, from its first API group that has any. What the
+// cluster lacks, or the user may not read, stays unknown.
+func gatherCustom(
+	ctx context.Context, api kubernetes.Interface, p product.Product, custom map[string][]json.RawMessage,
+) {
+	for _, r := range p.Resources {
+		for _, group := range r.Groups {
+			path := "/apis/" + group + "/" + r.Plural
+			var list struct{ Items []json.RawMessage }
+			if r.Name == "" {
+				_ = getJSON(ctx, api, path, &list)
+			} else if text, err := get(ctx, api, path+"/"+r.Name); err == nil {
+				list.Items = []json.RawMessage{text}
 			}
-			if getJSON(ctx, api, group+"/felixconfigurations/"+inspection.CalicoDefault, &one) == nil {
-				e.Felix = &one
-			}
-			if len(e.Pools) > 0 || e.Felix != nil {
-				break
-			}
-		}
-	}
-	if may("cilium", "gke-dataplane-v2") {
-		var configs struct{ Items []inspection.CiliumNodeConfig }
-		for _, group := range []string{CiliumGroup, ciliumAlpha} {
-			if getJSON(ctx, api, group+"/ciliumnodeconfigs", &configs) == nil {
-				e.NodeConfigs = configs.Items
+			if len(list.Items) > 0 {
+				custom[r.Plural] = list.Items
 				break
 			}
 		}
@@ -85,31 +70,45 @@ func gatherCustom(ctx context.Context, api kubernetes.Interface, e *inspection.E
 func Chain(ctx context.Context, api kubernetes.Interface, network string) []string {
 	namespace, name, _ := strings.Cut(network, "/")
 	var definition struct{ Spec struct{ Config string } }
-	if getJSON(ctx, api, attachments+"/namespaces/"+namespace+"/network-attachment-definitions/"+name,
+	if getJSON(ctx, api, "/apis/"+product.AttachmentsGroup+"/v1/namespaces/"+namespace+"/"+product.Attachments+"/"+name,
 		&definition) != nil {
 		return nil
 	}
-	return inspection.Chain(definition.Spec.Config)
+	return product.Chain(definition.Spec.Config)
 }
 
-// getJSON decodes the API server's answer to a GET of path.
+// get returns the API server's response to a GET of path.
+func get(ctx context.Context, api kubernetes.Interface, path string) ([]byte, error) {
+	return api.CoreV1().RESTClient().Get().AbsPath(path).DoRaw(ctx)
+}
+
+// getJSON decodes the API server's response to a GET of path.
 func getJSON(ctx context.Context, api kubernetes.Interface, path string, into any) error {
-	text, err := api.CoreV1().RESTClient().Get().AbsPath(path).DoRaw(ctx)
+	text, err := get(ctx, api, path)
 	if err != nil {
 		return err
 	}
 	return json.Unmarshal(text, into)
 }
 
-// CiliumPolicies returns the number and names of Cilium's policies in a namespace and in the whole cluster.
-func CiliumPolicies(ctx context.Context, api kubernetes.Interface, namespace string) string {
-	return policies(ctx, api, CiliumGroup+"/namespaces/"+namespace+"/ciliumnetworkpolicies",
-		CiliumGroup+"/ciliumclusterwidenetworkpolicies")
-}
-
-// NetworkPolicies returns the number and names of the NetworkPolicies in a namespace.
-func NetworkPolicies(ctx context.Context, api kubernetes.Interface, namespace string) string {
-	return policies(ctx, api, "/apis/networking.k8s.io/v1/namespaces/"+namespace+"/networkpolicies")
+// PolicyFacts returns facts about the policies that apply to a namespace: Kubernetes' own, and those of products.
+func PolicyFacts(ctx context.Context, api kubernetes.Interface, namespace string) []result.Fact {
+	facts := []result.Fact{{Name: "network-policies",
+		Value: policies(ctx, api, "/apis/networking.k8s.io/v1/namespaces/"+namespace+"/networkpolicies")}}
+	for _, p := range product.All() {
+		var paths []string
+		for _, r := range p.Policies {
+			path := "/apis/" + r.Groups[0] + "/"
+			if r.Namespaced {
+				path += "namespaces/" + namespace + "/"
+			}
+			paths = append(paths, path+r.Plural)
+		}
+		if len(paths) > 0 {
+			facts = append(facts, result.Fact{Name: p.Name + "-network-policies", Value: policies(ctx, api, paths...)})
+		}
+	}
+	return facts
 }
 
 // policies returns the number and names of the objects in some collections, or result.Unknown if one cannot be read. A
@@ -129,8 +128,13 @@ func policies(ctx context.Context, api kubernetes.Interface, collections ...stri
 }
 
 // AssignsUsers reports whether the cluster itself assigns users and groups to pods, as OpenShift's security context
-// constraints do. It is false if the API group may not be read.
+// constraints do. It is false if the API groups may not be read.
 func AssignsUsers(ctx context.Context, api kubernetes.Interface) bool {
-	var group metav1.APIGroup
-	return getJSON(ctx, api, "/apis/security.openshift.io", &group) == nil
+	return slices.ContainsFunc(product.All(), func(p product.Product) bool {
+		if p.UserAssigningGroup == "" {
+			return false
+		}
+		_, err := get(ctx, api, "/apis/"+p.UserAssigningGroup)
+		return err == nil
+	})
 }

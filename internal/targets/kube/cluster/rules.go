@@ -8,7 +8,7 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/knotmeter/knotmeter/internal/targets/kube/inspection"
+	"github.com/knotmeter/knotmeter/internal/targets/kube/product"
 )
 
 // accountRules allow creating an account with a Role.
@@ -63,7 +63,7 @@ func targetFactRules(n RightsScope) []rbacv1.PolicyRule {
 		rules = append(rules, named)
 	}
 	if _, name, ok := strings.Cut(n.DefaultNetwork, "/"); ok {
-		network := rule("k8s.cni.cncf.io", "network-attachment-definitions", "get")
+		network := rule(product.AttachmentsGroup, product.Attachments, "get")
 		network.ResourceNames = []string{name}
 		rules = append(rules, network)
 	}
@@ -93,22 +93,29 @@ var SiteRules = []rbacv1.PolicyRule{
 // CommonFactRules returns the rights that facts need on any cluster.
 func CommonFactRules() []rbacv1.PolicyRule {
 	maps := rule("", "configmaps", "get")
-	for _, name := range inspection.ConfigMaps {
-		if !slices.Contains(maps.ResourceNames, name[1]) {
-			maps.ResourceNames = append(maps.ResourceNames, name[1])
+	var custom []rbacv1.PolicyRule
+	for _, path := range product.ConfigMaps() {
+		if _, name, _ := strings.Cut(path, "/"); !slices.Contains(maps.ResourceNames, name) {
+			maps.ResourceNames = append(maps.ResourceNames, name)
 		}
 	}
-	pools := rule("crd.projectcalico.org", "ippools", "list")
-	felix := rule("crd.projectcalico.org", "felixconfigurations", "get")
-	for _, r := range []*rbacv1.PolicyRule{&pools, &felix} {
-		r.APIGroups = append(r.APIGroups, "projectcalico.org")
+	for _, p := range product.All() {
+		for _, r := range slices.Concat(p.Resources, p.Policies) {
+			read := rbacv1.PolicyRule{Resources: []string{r.Plural}, Verbs: []string{"list"}}
+			if r.Name != "" {
+				read.Verbs, read.ResourceNames = []string{"get"}, []string{r.Name}
+			}
+			for _, group := range r.Groups {
+				if name, _, _ := strings.Cut(group, "/"); !slices.Contains(read.APIGroups, name) {
+					read.APIGroups = append(read.APIGroups, name)
+				}
+			}
+			custom = append(custom, read)
+		}
 	}
-	felix.ResourceNames = []string{inspection.CalicoDefault}
 	system := rule("", "namespaces", "list") // one namespace; its UID identifies the cluster
 	system.ResourceNames = []string{metav1.NamespaceSystem}
-	return []rbacv1.PolicyRule{
-		maps, rule(coordinationv1.GroupName, "leases", "list"), rule("apps", "daemonsets", "list"), pools, felix, system,
-		rule("cilium.io", "ciliumnodeconfigs", "list"), rule("cilium.io", "ciliumnetworkpolicies", "list"),
-		rule("cilium.io", "ciliumclusterwidenetworkpolicies", "list"),
-	}
+	return append([]rbacv1.PolicyRule{
+		maps, rule(coordinationv1.GroupName, "leases", "list"), rule("apps", "daemonsets", "list"), system,
+	}, custom...)
 }

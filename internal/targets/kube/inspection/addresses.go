@@ -11,10 +11,8 @@ import (
 
 	"github.com/knotmeter/knotmeter/internal/preflight"
 	"github.com/knotmeter/knotmeter/internal/result"
+	"github.com/knotmeter/knotmeter/internal/targets/kube/product"
 )
-
-// multusStatus is the annotation in which Multus lists the networks of a pod.
-const multusStatus = "k8s.v1.cni.cncf.io/network-status"
 
 // An attachment is an entry of Multus' annotation: one or more devices that connect a pod to a network.
 type attachment struct {
@@ -26,13 +24,13 @@ type attachment struct {
 // attachmentsOf returns the attachments in a pod's Multus annotation. The error names network, and option, the target's
 // option that asked for it.
 func attachmentsOf(p *corev1.Pod, network, option string) (list []attachment, err error) {
-	text := p.Annotations[multusStatus]
+	text := p.Annotations[product.MultusStatus]
 	if text == "" {
 		return nil, fmt.Errorf("pod %s was not attached to %s: nothing in the cluster has answered; is Multus installed? "+
 			"Install it, or leave %s= out", p.Name, network, option)
 	}
 	if err := json.Unmarshal([]byte(text), &list); err != nil {
-		return nil, fmt.Errorf("pod %s: annotation %s: %w", p.Name, multusStatus, err)
+		return nil, fmt.Errorf("pod %s: annotation %s: %w", p.Name, product.MultusStatus, err)
 	}
 	return list, nil
 }
@@ -82,7 +80,7 @@ func inDefault(p *corev1.Pod, network string) ([]netip.Addr, error) {
 	}
 	if !isDefault {
 		return nil, fmt.Errorf("the default network of pod %s is %s, not %s; the cluster's Multus does not follow the "+
-			"annotation v1.multus-cni.io/default-network; leave default-network= out", p.Name, other, network)
+			"annotation "+product.MultusDefaultRequest+"; leave default-network= out", p.Name, other, network)
 	}
 	return list, nil
 }

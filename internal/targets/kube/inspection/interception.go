@@ -8,7 +8,7 @@ import (
 	"github.com/knotmeter/knotmeter/internal/machine"
 	"github.com/knotmeter/knotmeter/internal/preflight"
 	"github.com/knotmeter/knotmeter/internal/result"
-	"github.com/knotmeter/knotmeter/internal/targets/kube/manifest"
+	"github.com/knotmeter/knotmeter/internal/targets/kube/product"
 )
 
 // The proxies of known meshes have their sockets in the network namespaces of the pods: those of sidecars, and those
@@ -43,7 +43,7 @@ func NodeInterception() Interception {
 
 // Intercept concludes from the reports of both pods whether a mesh took over the connection between them. No means that
 // the traffic demonstrably did not pass the mesh from end to end, or passed it in plain text.
-func Intercept(mode manifest.MeshMode, client, server preflight.Report) Interception {
+func Intercept(mode product.MeshMode, client, server preflight.Report) Interception {
 	i := bySockets(mode, client, server)
 	if i.Intercepted == No {
 		return i
@@ -74,7 +74,7 @@ func Intercept(mode manifest.MeshMode, client, server preflight.Report) Intercep
 }
 
 // bySockets concludes from the sockets of both pods.
-func bySockets(mode manifest.MeshMode, client, server preflight.Report) Interception {
+func bySockets(mode product.MeshMode, client, server preflight.Report) Interception {
 	seesClient := client.Local.IsValid() && server.Remote == client.Local
 	if !ownTable(client) || !ownTable(server) {
 		if seesClient {
@@ -112,10 +112,10 @@ func hbone(client, server preflight.Report) Interception {
 	}
 	local := func(s machine.Socket) netip.AddrPort { return s.Local }
 	remote := func(s machine.Socket) netip.AddrPort { return s.Remote }
-	switch sent, received := connected(client, remote, hbonePort), connected(server, local, hbonePort); {
+	switch sent, received := connected(client, remote, product.HBONEPort), connected(server, local, product.HBONEPort); {
 	case sent && received:
 		return Interception{Yes, "proxies in both pods have the other ends, and a connection to port 15008 is between them"}
-	case !sent && !received && connected(server, local, plaintextPort):
+	case !sent && !received && connected(server, local, product.PlaintextPort):
 		return Interception{No, "the proxies pass the traffic in plain text: to port 15006 of the server's pod, with no " +
 			"connection to port 15008"}
 	}
@@ -124,7 +124,7 @@ func hbone(client, server preflight.Report) Interception {
 
 // inboundPort names the port at which the proxy of the server's pod takes connections; empty if none is known.
 func inboundPort(server preflight.Report) string {
-	for _, port := range []uint16{plaintextPort, linkerdInbound} {
+	for _, port := range product.InboundPorts() {
 		for _, s := range server.Sockets {
 			if !s.Listening && s.Local.Port() == port {
 				return fmt.Sprintf(" and %d of the server's", port)

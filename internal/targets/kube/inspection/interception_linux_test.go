@@ -13,7 +13,7 @@ import (
 	"github.com/knotmeter/knotmeter/internal/lab/netns"
 	"github.com/knotmeter/knotmeter/internal/preflight"
 	"github.com/knotmeter/knotmeter/internal/targets/kube/inspection/meshtest"
-	"github.com/knotmeter/knotmeter/internal/targets/kube/manifest"
+	"github.com/knotmeter/knotmeter/internal/targets/kube/product"
 )
 
 // TestInterceptInKernel makes two pods of network namespaces, redirects their connections in the kernel as meshes do,
@@ -22,7 +22,7 @@ func TestInterceptInKernel(t *testing.T) {
 	server := netip.MustParseAddrPort("10.0.0.2:5201")
 	tunnel := netip.AddrPortFrom(server.Addr(), meshtest.TunnelPort)
 	for name, test := range map[string]struct {
-		mode               manifest.MeshMode
+		mode               product.MeshMode
 		onClient, onServer bool           // the namespace redirects to a proxy
 		next               netip.AddrPort // where the client's proxy connects to
 		key                byte           // of what the proxies exchange; 0: plain text
@@ -30,20 +30,20 @@ func TestInterceptInKernel(t *testing.T) {
 		want               Answer
 		says               string
 	}{
-		"HBONE": {manifest.Ztunnel, true, true, tunnel, 0, false, Yes, "port 15008 is between them"},
-		"HBONE, captured": {manifest.Ztunnel, true, true, tunnel, 0x55, true, Yes,
+		"HBONE": {product.Ztunnel, true, true, tunnel, 0, false, Yes, "port 15008 is between them"},
+		"HBONE, captured": {product.Ztunnel, true, true, tunnel, 0x55, true, Yes,
 			"port 15008 is between them; nothing of it is readable in the "},
-		"a tunnel without a cipher": {manifest.Ztunnel, true, true, tunnel, 0, true, No,
+		"a tunnel without a cipher": {product.Ztunnel, true, true, tunnel, 0, true, No,
 			"port 15008 is between them; but a capture in the client's pod has the traffic in plain text"},
-		"plain text": {manifest.Ztunnel, true, true, server, 0, false, No, "in plain text"},
-		"sidecars": {manifest.Sidecar, true, true, server, 0, false, Yes,
+		"plain text": {product.Ztunnel, true, true, server, 0, false, No, "in plain text"},
+		"sidecars": {product.Sidecar, true, true, server, 0, false, Yes,
 			"port 15001 of the client's and 15006 of the server's"},
-		"sidecars, captured": {manifest.Sidecar, true, true, server, 0x55, true, Yes, "nothing of it is readable in the "},
-		"sidecars without a cipher": {manifest.Sidecar, true, true, server, 0, true, No,
+		"sidecars, captured": {product.Sidecar, true, true, server, 0x55, true, Yes, "nothing of it is readable in the "},
+		"sidecars without a cipher": {product.Sidecar, true, true, server, 0, true, No,
 			"a capture in the client's pod has the traffic in plain text"},
-		"client alone":    {manifest.Ambient, true, false, server, 0, false, No, "from no proxy in its pod"},
-		"server alone":    {manifest.Ambient, false, true, server, 0, false, No, "no proxy in the client's pod"},
-		"neither of them": {manifest.Ambient, false, false, server, 0, true, No, "the client's own end, and no proxy"},
+		"client alone":    {product.Ambient, true, false, server, 0, false, No, "from no proxy in its pod"},
+		"server alone":    {product.Ambient, false, true, server, 0, false, No, "no proxy in the client's pod"},
+		"neither of them": {product.Ambient, false, false, server, 0, true, No, "the client's own end, and no proxy"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			pods := [2]*netns.NS{labtest.NewNS(t), labtest.NewNS(t)}

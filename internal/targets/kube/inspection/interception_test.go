@@ -7,7 +7,7 @@ import (
 
 	"github.com/knotmeter/knotmeter/internal/machine"
 	"github.com/knotmeter/knotmeter/internal/preflight"
-	"github.com/knotmeter/knotmeter/internal/targets/kube/manifest"
+	"github.com/knotmeter/knotmeter/internal/targets/kube/product"
 )
 
 func end(address string, port uint16) netip.AddrPort {
@@ -43,67 +43,67 @@ func TestIntercept(t *testing.T) {
 	server := withSockets(atServer, "10.244.1.7:39044", "10.244.1.7:39044 "+atServer, "10.244.2.8:15008 10.244.1.7:46050")
 	direct := withSockets(atServer, atClient)
 	for name, test := range map[string]struct {
-		mode           manifest.MeshMode
+		mode           product.MeshMode
 		client, server preflight.Report
 		want           Answer
 		says           string
 	}{
-		"HBONE":              {manifest.Ztunnel, client, server, Yes, "a connection to port 15008 is between them"},
-		"HBONE to a Service": {manifest.Ambient, viaService, server, Yes, "port 15008"},
-		"not enrolled": {manifest.Ztunnel, withSockets(atClient, atServer), direct, No,
+		"HBONE":              {product.Ztunnel, client, server, Yes, "a connection to port 15008 is between them"},
+		"HBONE to a Service": {product.Ambient, viaService, server, Yes, "port 15008"},
+		"not enrolled": {product.Ztunnel, withSockets(atClient, atServer), direct, No,
 			"the server sees 10.244.1.7:49832, which is the client's own end, and no proxy"},
-		"not enrolled, by a Service that hides the client": {manifest.Ambient, withSockets(atClient, toService),
+		"not enrolled, by a Service that hides the client": {product.Ambient, withSockets(atClient, toService),
 			withSockets(atServer, "10.0.0.1:31000"), Unproven, "no proxy in the client's pod"},
-		"not readable, and not enrolled": {manifest.Ambient, unread(withSockets(atClient, atServer)), unread(direct), No,
+		"not readable, and not enrolled": {product.Ambient, unread(withSockets(atClient, atServer)), unread(direct), No,
 			"the client's own end"},
-		"not readable": {manifest.Ambient, unread(client), unread(server), Unproven, "cannot be read"},
-		"the table of another namespace": {manifest.Ambient, client,
+		"not readable": {product.Ambient, unread(client), unread(server), Unproven, "cannot be read"},
+		"the table of another namespace": {product.Ambient, client,
 			preflight.Report{Local: server.Local, Remote: server.Remote, Sockets: client.Sockets}, Unproven, "cannot be read"},
-		"only the client is enrolled": {manifest.Ambient, client, withSockets(atServer, "10.244.1.7:46050"), No,
+		"only the client is enrolled": {product.Ambient, client, withSockets(atServer, "10.244.1.7:46050"), No,
 			"from no proxy in its pod"},
-		"only the server is enrolled": {manifest.Ambient, withSockets(atClient, atServer), server, No,
+		"only the server is enrolled": {product.Ambient, withSockets(atClient, atServer), server, No,
 			"no proxy in the client's pod"},
-		"plain text between proxies": {manifest.Ztunnel,
+		"plain text between proxies": {product.Ztunnel,
 			withSockets(atClient, atServer, "127.0.0.1:15001 "+atClient, "10.244.1.7:46050 "+atServer),
 			withSockets(atServer, "10.244.1.7:39044", "10.244.1.7:39044 "+atServer, "10.244.2.8:15006 10.244.1.7:46050"),
 			No, "plain text"},
-		"proxies with another tunnel": {manifest.Ambient,
+		"proxies with another tunnel": {product.Ambient,
 			withSockets(atClient, atServer, "127.0.0.1:15001 "+atClient),
 			withSockets(atServer, "10.244.1.7:39044", "10.244.1.7:39044 "+atServer), Unproven, "not both have a connection"},
-		"Istio's sidecars": {manifest.Sidecar,
+		"Istio's sidecars": {product.Sidecar,
 			withSockets(atClient, atServer, "127.0.0.1:15001 "+atClient, "10.244.1.7:46050 "+atServer),
 			withSockets(atServer, "127.0.0.6:39044", "127.0.0.6:39044 "+atServer, "10.244.2.8:15006 10.244.1.7:46050"),
 			Yes, "port 15001 of the client's and 15006 of the server's"},
-		"Linkerd's sidecars": {manifest.Sidecar,
+		"Linkerd's sidecars": {product.Sidecar,
 			withSockets(atClient, toService, "127.0.0.1:4140 "+atClient, "10.244.1.7:46050 10.244.2.8:4143"),
 			withSockets(atServer, "10.244.2.8:39044", "10.244.2.8:39044 "+atServer, "10.244.2.8:4143 10.244.1.7:46050"),
 			Yes, "port 4140 of the client's and 4143 of the server's"},
 		"an unknown proxy": {"", withSockets(atClient, atServer, "127.0.0.1:9000 "+atClient),
 			withSockets(atServer, "127.0.0.1:9", "127.0.0.1:9 "+atServer), Yes, "port 9000 of the client's"},
 		"no mesh": {"", withSockets(atClient, atServer), direct, No, "no proxy"},
-		"HBONE, captured": {manifest.Ztunnel, captured(client, 7, false, ""), captured(server, 9, false, ""), Yes,
+		"HBONE, captured": {product.Ztunnel, captured(client, 7, false, ""), captured(server, 9, false, ""), Yes,
 			"; nothing of it is readable in the 7 TCP segments captured in the client's pod, nor in the 9 in the server's"},
-		"readable at the server": {manifest.Ztunnel, captured(client, 7, false, ""), captured(server, 9, true, ""), No,
+		"readable at the server": {product.Ztunnel, captured(client, 7, false, ""), captured(server, 9, true, ""), No,
 			"is between them; but a capture in the server's pod has the traffic in plain text"},
-		"readable at the server, and not captured at the client": {manifest.Ztunnel, captured(client, 0, false, "lost"),
+		"readable at the server, and not captured at the client": {product.Ztunnel, captured(client, 0, false, "lost"),
 			captured(server, 9, true, ""), No, "a capture in the server's pod has the traffic in plain text"},
-		"readable, and the sockets prove nothing": {manifest.Ambient, captured(unread(client), 7, true, ""),
+		"readable, and the sockets prove nothing": {product.Ambient, captured(unread(client), 7, true, ""),
 			captured(unread(server), 9, true, ""), No, "cannot be read, and the server may see another address or port than " +
 				"the client's because it was translated; but a capture in the client's pod has"},
-		"captured, and the sockets prove nothing": {manifest.Ambient, captured(unread(client), 7, false, ""),
+		"captured, and the sockets prove nothing": {product.Ambient, captured(unread(client), 7, false, ""),
 			captured(unread(server), 9, false, ""), Unproven, "nothing of it is readable"},
-		"not allowed to capture": {manifest.Ztunnel, captured(client, 0, false, "operation not permitted"),
+		"not allowed to capture": {product.Ztunnel, captured(client, 0, false, "operation not permitted"),
 			captured(server, 0, false, "operation not permitted"), Yes,
 			"; not captured in the client's pod: operation not permitted"},
-		"not captured at the server": {manifest.Ztunnel, captured(client, 7, false, ""),
+		"not captured at the server": {product.Ztunnel, captured(client, 7, false, ""),
 			captured(server, 3, false, "4 of 7 were lost"), Yes, "; not captured in the server's pod: 4 of 7 were lost"},
-		"a capture without the traffic": {manifest.Ztunnel, captured(client, 0, false, ""), captured(server, 9, false, ""),
+		"a capture without the traffic": {product.Ztunnel, captured(client, 0, false, ""), captured(server, 9, false, ""),
 			Yes, "; a capture in the client's pod has none of it"},
-		"not captured": {manifest.Ztunnel, client, server, Yes, "; nothing was captured, which takes profile=yes"},
+		"not captured": {product.Ztunnel, client, server, Yes, "; nothing was captured, which takes profile=yes"},
 		"not enrolled, captured": {"", captured(withSockets(atClient, atServer), 7, true, ""),
 			captured(direct, 7, true, ""), No, "no proxy is between them"},
 		// A pod that the mesh lost keeps connections of earlier traffic.
-		"lost after earlier traffic": {manifest.Ambient,
+		"lost after earlier traffic": {product.Ambient,
 			withSockets(atClient, atServer, "10.244.1.7:46050 10.244.2.8:15008"), direct, No, "no proxy"},
 	} {
 		got := Intercept(test.mode, test.client, test.server)

@@ -11,6 +11,7 @@ import (
 
 	"github.com/knotmeter/knotmeter/internal/result"
 	"github.com/knotmeter/knotmeter/internal/targets/kube/manifest"
+	"github.com/knotmeter/knotmeter/internal/targets/kube/product"
 )
 
 // Runs reports whether the agent's container runs and the pod has an address.
@@ -50,8 +51,8 @@ func AddedContainers(p *corev1.Pod) []string {
 	for _, c := range p.Spec.EphemeralContainers {
 		names = append(names, c.Name+" (ephemeral)")
 	}
-	if p.Annotations[istioRedirection] == "enabled" {
-		names = append(names, "Istio's ambient mesh")
+	if mesh := product.Redirects(p); mesh.Name != "" {
+		names = append(names, mesh.Redirector)
 	}
 	return names
 }

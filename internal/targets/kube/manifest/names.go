@@ -44,12 +44,6 @@ const (
 	Server Role = "server"
 )
 
-// Annotations that request an additional network from Multus, and one in place of the default network.
-const (
-	multusRequest        = "k8s.v1.cni.cncf.io/networks"
-	multusDefaultRequest = "v1.multus-cni.io/default-network"
-)
-
 // Pods that send requests to the API server use their own service account, whose rights are those of the cases. No
 // other pod has a token.
 

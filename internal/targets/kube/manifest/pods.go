@@ -9,6 +9,7 @@ import (
 
 	"github.com/knotmeter/knotmeter/internal/counter"
 	"github.com/knotmeter/knotmeter/internal/host/remote"
+	"github.com/knotmeter/knotmeter/internal/targets/kube/product"
 )
 
 // newTokenVolume returns the volume with a token of the pod's account, bound to the pod, and the CA certificate.
@@ -97,9 +98,9 @@ func (b Blueprint) Pod(r Role) *corev1.Pod {
 	l, annotations := o.PodMetadata(b.Labels(r))
 	switch {
 	case !b.InPod(r): // else webhooks would reserve SR-IOV devices for the pod
-		delete(annotations, multusDefaultRequest)
+		delete(annotations, product.MultusDefaultRequest)
 	case o.Network != "":
-		annotations[multusRequest] = o.Network
+		annotations[product.MultusRequest] = o.Network
 	}
 	p := &corev1.Pod{
 		TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Pod"},

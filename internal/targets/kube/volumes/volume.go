@@ -23,6 +23,7 @@ import (
 	"github.com/knotmeter/knotmeter/internal/targets/kube/diagnosis"
 	"github.com/knotmeter/knotmeter/internal/targets/kube/inspection"
 	"github.com/knotmeter/knotmeter/internal/targets/kube/manifest"
+	"github.com/knotmeter/knotmeter/internal/targets/kube/product"
 )
 
 // A Volume is the volume of a site: one of a PersistentVolumeClaim, or the container's own root directory.
@@ -371,7 +372,7 @@ func (v *Volume) Facts() []result.Fact {
 		facts = append(facts, result.Fact{Name: "volume-retained", Value: text})
 	}
 	if v.class != nil {
-		if l, ok := limitOf(v.class.Provisioner, v.class.Parameters, got.Value()); ok {
+		if l, ok := product.LimitOf(v.class.Provisioner, v.class.Parameters, got.Value()); ok {
 			facts = append(facts, l.Facts()...)
 		}
 	}
