@@ -10,9 +10,9 @@ import (
 
 	"github.com/knotmeter/knotmeter/internal/audit"
 	"github.com/knotmeter/knotmeter/internal/prose"
+	"github.com/knotmeter/knotmeter/internal/published/page"
 	"github.com/knotmeter/knotmeter/internal/registry"
 	"github.com/knotmeter/knotmeter/internal/report"
-	"github.com/knotmeter/knotmeter/internal/table"
 	"github.com/knotmeter/knotmeter/internal/unit"
 	"github.com/knotmeter/knotmeter/internal/userfile"
 )
@@ -88,7 +88,7 @@ func auditOf(name string, seen *audit.Seen) (report.Audited, error) {
 	if err != nil {
 		return report.Audited{}, fmt.Errorf("audit: %w", err)
 	}
-	d, err := table.Read(name, data, registry.Families())
+	d, err := page.Read(name, data, registry.Families())
 	if err != nil {
 		return report.Audited{}, err
 	}

@@ -105,7 +105,7 @@ type resultOptions struct {
 	gates     []string
 	metric    string
 	prices    prices
-	reference published
+	reference publishedTables
 	matches   matches
 	labels    labels
 }

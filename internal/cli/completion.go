@@ -10,7 +10,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/knotmeter/knotmeter/internal/image"
-	"github.com/knotmeter/knotmeter/internal/reference"
+	"github.com/knotmeter/knotmeter/internal/published"
 	"github.com/knotmeter/knotmeter/internal/registry"
 	"github.com/knotmeter/knotmeter/internal/result"
 	"github.com/knotmeter/knotmeter/internal/store"
@@ -233,7 +233,7 @@ func offerTools(_ *cobra.Command, _ []string, typed string) ([]string, cobra.She
 // offerReferences completes a published table.
 func offerReferences(_ *cobra.Command, _ []string, typed string) ([]string, cobra.ShellCompDirective) {
 	var all []string
-	for _, t := range reference.All() {
+	for _, t := range published.All() {
 		all = append(all, cobra.CompletionWithDesc(t.Name, t.Title))
 	}
 	return withPrefix(all, typed)

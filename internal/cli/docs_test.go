@@ -18,13 +18,13 @@ import (
 	"github.com/knotmeter/knotmeter/internal/registry"
 )
 
-// A page is a document for readers.
-type page struct{ name, text string }
+// A docPage is a document for readers.
+type docPage struct{ name, text string }
 
 // pages returns the documents that mention commands and options.
-func pages(t *testing.T) []page {
+func pages(t *testing.T) []docPage {
 	t.Helper()
-	var list []page
+	var list []docPage
 	for _, pattern := range []string{"*.md", "docs/*.md", "docs/*/*.md", "test/cluster/*.md", "bench/*.md",
 		".github/*.md", ".github/ISSUE_TEMPLATE/*.yml"} {
 		names, err := filepath.Glob("../../" + pattern)
@@ -37,7 +37,7 @@ func pages(t *testing.T) []page {
 				t.Fatal(err)
 			}
 			if name := strings.TrimPrefix(name, "../../"); name != commandsPage { // helps returns the same texts
-				list = append(list, page{name, string(text)})
+				list = append(list, docPage{name, string(text)})
 			}
 		}
 	}
@@ -45,10 +45,10 @@ func pages(t *testing.T) []page {
 }
 
 // helps returns the help texts of the commands as pages.
-func helps(root *cobra.Command) []page {
-	var list []page
+func helps(root *cobra.Command) []docPage {
+	var list []docPage
 	for _, c := range commands(root) {
-		list = append(list, page{c.CommandPath() + " --help", c.Long + "\n" + c.Example + "\n" + c.Flags().FlagUsages()})
+		list = append(list, docPage{c.CommandPath() + " --help", c.Long + "\n" + c.Example + "\n" + c.Flags().FlagUsages()})
 	}
 	return list
 }
@@ -65,7 +65,7 @@ func commands(root *cobra.Command) []*cobra.Command {
 }
 
 // lines returns the lines of code blocks, fenced and indented; continued lines are joined.
-func (p page) lines() []string {
+func (p docPage) lines() []string {
 	var list []string
 	fenced := false
 	for line := range strings.Lines(strings.ReplaceAll(p.text, "\\\n", " ")) {
@@ -81,7 +81,7 @@ func (p page) lines() []string {
 }
 
 // inline returns the pieces of code within sentences and tables.
-func (p page) inline() []string {
+func (p docPage) inline() []string {
 	var list []string
 	for _, m := range regexp.MustCompile("`([^`\n]+)`").FindAllStringSubmatch(p.text, -1) {
 		list = append(list, strings.ReplaceAll(m[1], `\|`, "|"))
@@ -99,7 +99,7 @@ type commandLine struct {
 }
 
 // commandLines returns the command lines of the page.
-func (p page) commandLines(root *cobra.Command) []commandLine {
+func (p docPage) commandLines(root *cobra.Command) []commandLine {
 	program := regexp.MustCompile(`^(?:\$ |- run: |run: |sudo |bin/|kubectl )*knotmeter (.*)$`)
 	var found []commandLine
 	for _, line := range p.lines() {
@@ -160,11 +160,11 @@ func example(word, dir string) string {
 func directory() *regexp.Regexp { return regexp.MustCompile(`local:(/[a-z/]+)`) }
 
 // fixtures creates the files and directories that command lines of the pages name, and returns their parent.
-func fixtures(t *testing.T, pages []page) string {
+func fixtures(t *testing.T, pages []docPage) string {
 	t.Helper()
 	dir := t.TempDir()
 	block := func(name, begin, end string) string {
-		i := slices.IndexFunc(pages, func(p page) bool { return p.name == name })
+		i := slices.IndexFunc(pages, func(p docPage) bool { return p.name == name })
 		_, rest, found := strings.Cut(pages[i].text, begin)
 		text, _, ended := strings.Cut(rest, end)
 		if !found || !ended {

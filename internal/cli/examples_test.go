@@ -19,7 +19,7 @@ import (
 	"github.com/knotmeter/knotmeter/internal/golden"
 	"github.com/knotmeter/knotmeter/internal/metric"
 	"github.com/knotmeter/knotmeter/internal/plan"
-	"github.com/knotmeter/knotmeter/internal/reference"
+	"github.com/knotmeter/knotmeter/internal/published"
 	"github.com/knotmeter/knotmeter/internal/registry"
 	"github.com/knotmeter/knotmeter/internal/result"
 	"github.com/knotmeter/knotmeter/internal/runner"
@@ -147,7 +147,7 @@ func TestStudyGuides(t *testing.T) {
 }
 
 // exampleOf resolves the experiment of a file, without connecting to clusters.
-func exampleOf(t *testing.T, file string) (result.Experiment, []reference.Table) {
+func exampleOf(t *testing.T, file string) (result.Experiment, []published.Table) {
 	t.Helper()
 	var o options
 	var x experiment
@@ -171,10 +171,10 @@ func exampleOf(t *testing.T, file string) (result.Experiment, []reference.Table)
 }
 
 // measures reports whether an experiment has the case and metric of a published row.
-func measures(e result.Experiment, row reference.Row) bool {
+func measures(e result.Experiment, row published.Row) bool {
 	return slices.ContainsFunc(e.Cases, func(rc result.Case) bool {
 		w, err := registry.Families().Parse(rc.Name, rc.Definition)
-		if err != nil || !reference.SameCase(row.Case, rc.Name) {
+		if err != nil || !published.SameCase(row.Case, rc.Name) {
 			return false
 		}
 		has := family.ToolFor(registry.Families().Tools(), w.Workload).Metrics(w.Workload)

@@ -11,7 +11,7 @@ import (
 	"github.com/knotmeter/knotmeter/internal/family"
 	"github.com/knotmeter/knotmeter/internal/importer"
 	"github.com/knotmeter/knotmeter/internal/prose"
-	"github.com/knotmeter/knotmeter/internal/reference"
+	"github.com/knotmeter/knotmeter/internal/published"
 	"github.com/knotmeter/knotmeter/internal/registry"
 	"github.com/knotmeter/knotmeter/internal/report"
 	"github.com/knotmeter/knotmeter/internal/result"
@@ -341,7 +341,7 @@ func wholeFormats(l listing) []prose.Section {
 }
 
 func fillReferences(l *listing) {
-	for _, t := range reference.All() {
+	for _, t := range published.All() {
 		r := listedReference{
 			Reference: t.Name, Title: t.Title, Publisher: t.Publisher, URL: t.URL, Date: t.Date, Machines: t.Machines,
 			Method: t.Method, Runs: t.Runs, Targets: t.Targets,

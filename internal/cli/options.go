@@ -37,7 +37,7 @@ type options struct {
 	prices                              prices
 	facts                               statedFacts
 	out, resume, progress, file, output string
-	reference                           published
+	reference                           publishedTables
 	matches                             matches
 	from                                string
 	pilot                               bool

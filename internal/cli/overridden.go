@@ -32,6 +32,7 @@ func overridden(root *cobra.Command, args []string) []string {
 // accumulates reports whether a flag may be repeated.
 func accumulates(v pflag.Value) bool {
 	_, list := v.(pflag.SliceValue)
-	several := []string{(*published)(nil).Type(), (*matches)(nil).Type(), (prices)(nil).Type(), (*labels)(nil).Type()}
+	several := []string{(*publishedTables)(nil).Type(), (*matches)(nil).Type(),
+		(prices)(nil).Type(), (*labels)(nil).Type()}
 	return list || slices.Contains(several, v.Type())
 }

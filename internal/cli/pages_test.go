@@ -158,7 +158,7 @@ func typeName(variable any) string {
 	switch variable.(type) {
 	case *commaList:
 		return "text or list"
-	case *[]string, *[]int, *published, *matches, *prices, *statedFacts:
+	case *[]string, *[]int, *publishedTables, *matches, *prices, *statedFacts:
 		return "list"
 	case *bool:
 		return "true or false"

@@ -7,13 +7,13 @@ import (
 	"strings"
 
 	"github.com/knotmeter/knotmeter/internal/prose"
-	"github.com/knotmeter/knotmeter/internal/reference"
+	"github.com/knotmeter/knotmeter/internal/published"
 )
 
 // published is the flag --reference: names of published tables, repeated or separated by commas.
-type published []reference.Table
+type publishedTables []published.Table
 
-func (p *published) String() string {
+func (p *publishedTables) String() string {
 	var names []string
 	for _, t := range *p {
 		names = append(names, t.Name)
@@ -21,11 +21,11 @@ func (p *published) String() string {
 	return strings.Join(names, ",")
 }
 
-func (p *published) Type() string { return "name" }
+func (p *publishedTables) Type() string { return "name" }
 
-func (p *published) Set(text string) error {
+func (p *publishedTables) Set(text string) error {
 	for name := range strings.SplitSeq(text, ",") {
-		t, err := reference.Find(strings.TrimSpace(name))
+		t, err := published.Find(strings.TrimSpace(name))
 		if err != nil {
 			return err
 		}
@@ -38,7 +38,7 @@ const referenceHelp = "`NAME,…` show published tables next to the results, mea
 	"methods (see 'knotmeter list references')"
 
 // matches is the flag --match: pairs of our targets and those of published tables, repeated.
-type matches []reference.Match
+type matches []published.Match
 
 const matchHelp = "`TARGET=PUBLISHED` show a target next to one of a published table, with the change of both; repeated"
 
@@ -58,12 +58,12 @@ func (m *matches) Set(text string) error {
 	if at <= 0 || at == len(text)-1 {
 		return fmt.Errorf("%q is not a target and a published one, such as vxlan='BYOCNI VXLAN'", text)
 	}
-	*m = append(*m, reference.Match{Ours: text[:at], Published: text[at+1:]})
+	*m = append(*m, published.Match{Ours: text[:at], Published: text[at+1:]})
 	return nil
 }
 
 // check returns an error about a match whose target is unknown, in the experiment or in the tables.
-func (m matches) check(tables published, targets []string) error {
+func (m matches) check(tables publishedTables, targets []string) error {
 	var there []string
 	for _, t := range tables {
 		there = append(there, t.Targets...)

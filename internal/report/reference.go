@@ -7,29 +7,29 @@ import (
 
 	"github.com/knotmeter/knotmeter/internal/compare"
 	"github.com/knotmeter/knotmeter/internal/doc"
-	"github.com/knotmeter/knotmeter/internal/reference"
+	"github.com/knotmeter/knotmeter/internal/published"
 	"github.com/knotmeter/knotmeter/internal/unit"
 )
 
 // A publication is a published table with those of its rows that have a counterpart in the experiment.
 type publication struct {
-	reference.Table
+	published.Table
 	Rows []publishedRow `json:"rows"`
 }
 
 // A publishedRow is a published row next to our medians of the same metric.
 type publishedRow struct {
-	reference.Row
+	published.Row
 	Ours  string             `json:"our_case"`
-	Here  []reference.Figure `json:"here"`
+	Here  []published.Figure `json:"here"`
 	Pairs []matchedTarget    `json:"pairs,omitempty"`
 }
 
 // A matchedTarget is a measured target next to the published target that the user matched with it. The changes are
 // against the baseline and its published match; PublishedChange is missing if the baseline has no match.
 type matchedTarget struct {
-	Here            reference.Figure  `json:"here"`
-	There           reference.Figure  `json:"published"`
+	Here            published.Figure  `json:"here"`
+	There           published.Figure  `json:"published"`
 	Change          compare.Number    `json:"change"`
 	CI              *compare.Interval `json:"ci,omitempty"` // interval of Change; nil for the baseline itself
 	PublishedChange compare.Number    `json:"published_change"`
@@ -55,14 +55,14 @@ func publications(in Input) []publication {
 
 // counterparts returns our medians for a published row: those of the same case, or of a job with the same name, else
 // those of cases that differ only in parameters.
-func counterparts(row reference.Row, medians []median) []median {
+func counterparts(row published.Row, medians []median) []median {
 	var same, similar []median
 	for _, m := range medians {
 		switch {
 		case m.Metric != row.Metric || m.Unit != row.Unit:
 		case m.Case == row.Case || m.Case == row.Synonym:
 			same = append(same, m)
-		case reference.SameCase(row.Case, m.Case):
+		case published.SameCase(row.Case, m.Case):
 			similar = append(similar, m)
 		}
 	}
@@ -73,8 +73,8 @@ func counterparts(row reference.Row, medians []median) []median {
 }
 
 // matchTargets sets Pairs to the targets that the user matched, or that have the same name as a published one.
-func (b *publishedRow) matchTargets(matches []reference.Match, c compare.Comparison) {
-	counterpart := func(ours string) (reference.Figure, bool) {
+func (b *publishedRow) matchTargets(matches []published.Match, c compare.Comparison) {
+	counterpart := func(ours string) (published.Figure, bool) {
 		for _, m := range matches {
 			if f, has := b.Figure(m.Published); has && m.Ours == ours {
 				return f, true
@@ -102,15 +102,15 @@ func (b *publishedRow) matchTargets(matches []reference.Match, c compare.Compari
 }
 
 // UnpairedPublished returns the published figures without a matching measured target.
-func (b publishedRow) UnpairedPublished() []reference.Figure {
-	return slices.DeleteFunc(slices.Clone(b.Figures), func(f reference.Figure) bool {
+func (b publishedRow) UnpairedPublished() []published.Figure {
+	return slices.DeleteFunc(slices.Clone(b.Figures), func(f published.Figure) bool {
 		return slices.ContainsFunc(b.Pairs, func(p matchedTarget) bool { return p.There.Target == f.Target })
 	})
 }
 
 // UnpairedHere returns our figures without a matched published target.
-func (b publishedRow) UnpairedHere() []reference.Figure {
-	return slices.DeleteFunc(slices.Clone(b.Here), func(f reference.Figure) bool {
+func (b publishedRow) UnpairedHere() []published.Figure {
+	return slices.DeleteFunc(slices.Clone(b.Here), func(f published.Figure) bool {
 		return slices.ContainsFunc(b.Pairs, func(p matchedTarget) bool { return p.Here.Target == f.Target })
 	})
 }
@@ -135,7 +135,7 @@ func (p matchedTarget) TheirChange() string {
 type median struct {
 	Case, Metric string
 	Unit         unit.Unit
-	figures      []reference.Figure
+	figures      []published.Figure
 }
 
 // mediansOf collects the medians of a comparison, in its order, also those of an experiment that compares nothing.
@@ -150,8 +150,8 @@ func mediansOf(c compare.Comparison) []median {
 		if first {
 			all = append(all, median{Case: name, Metric: metric, Unit: u})
 		}
-		if !slices.ContainsFunc(all[i].figures, func(f reference.Figure) bool { return f.Target == target }) {
-			all[i].figures = append(all[i].figures, reference.Figure{Target: target, Value: float64(value)})
+		if !slices.ContainsFunc(all[i].figures, func(f published.Figure) bool { return f.Target == target }) {
+			all[i].figures = append(all[i].figures, published.Figure{Target: target, Value: float64(value)})
 		}
 	}
 	for _, r := range c.Comparisons {
@@ -177,7 +177,7 @@ func (b publishedRow) heading() string {
 }
 
 // Value returns a figure with its unit.
-func (b publishedRow) Value(f reference.Figure) string { return unit.Format(f.Value, b.Unit) }
+func (b publishedRow) Value(f published.Figure) string { return unit.Format(f.Value, b.Unit) }
 
 // nothing returns a message if publication and experiment have nothing in common, else "".
 func (p publication) nothing() string {
@@ -191,8 +191,8 @@ func (p publication) nothing() string {
 	return "Nothing of it was measured here. It has " + strings.Join(distinct(cases), ", ") + "."
 }
 
-// published returns the publications with their figures next to ours.
-func published(in Input) doc.Block {
+// publishedFigures returns the publications with their figures next to ours.
+func publishedFigures(in Input) doc.Block {
 	b := doc.Block{ID: "reference", Title: "Published elsewhere",
 		Count: counted(in.Reference, "published table")}
 	if len(in.Reference) > 0 {

@@ -10,7 +10,7 @@ import (
 
 	"github.com/knotmeter/knotmeter/internal/compare"
 	"github.com/knotmeter/knotmeter/internal/metric"
-	"github.com/knotmeter/knotmeter/internal/reference"
+	"github.com/knotmeter/knotmeter/internal/published"
 	"github.com/knotmeter/knotmeter/internal/result"
 	"github.com/knotmeter/knotmeter/internal/unit"
 )
@@ -27,7 +27,7 @@ func withReference(t *testing.T, names ...string) Input {
 			Baseline: "native", Target: "vxlan", BaselineMedian: 40e-6, TargetMedian: compare.Missing()},
 	}}}
 	for _, name := range names {
-		table, err := reference.Find(name)
+		table, err := published.Find(name)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -82,8 +82,8 @@ func TestPublishedFiguresStandBeside(t *testing.T) {
 // TestEveryPublishedRow checks that every row of every published table is next to our median of the same case, in the
 // same unit, in all formats with published figures.
 func TestEveryPublishedRow(t *testing.T) {
-	for _, table := range reference.All() {
-		in := Input{Reference: []reference.Table{table}, Comparison: compare.Comparison{Schema: compare.Schema,
+	for _, table := range published.All() {
+		in := Input{Reference: []published.Table{table}, Comparison: compare.Comparison{Schema: compare.Schema,
 			Baseline: "here"}}
 		for _, row := range table.Rows {
 			volume := strings.HasPrefix(row.Case, "storage/")
@@ -141,7 +141,7 @@ func TestPublishedFiguresAsJSON(t *testing.T) {
 			Rows              []struct {
 				Case, Metric, Unit, Statistic string
 				Ours                          string `json:"our_case"`
-				Here, Figures                 []reference.Figure
+				Here, Figures                 []published.Figure
 			}
 		}
 	}
@@ -157,7 +157,7 @@ func TestPublishedFiguresAsJSON(t *testing.T) {
 	}
 	row := r.Rows[1]
 	if row.Ours != "pod-pod/other/tcp-rr" || row.Case != "pod-pod/other/tcp-rr:request=1024,response=1024" ||
-		row.Unit != "s" || len(row.Here) != 2 || row.Here[1] != (reference.Figure{Target: "vxlan", Value: 52e-6}) ||
+		row.Unit != "s" || len(row.Here) != 2 || row.Here[1] != (published.Figure{Target: "vxlan", Value: 52e-6}) ||
 		len(row.Figures) != 6 {
 		t.Errorf("%+v", row)
 	}
@@ -168,7 +168,7 @@ func TestMatchedTargets(t *testing.T) {
 	in := withReference(t, "daocloud-cni")
 	in.Comparison.Comparisons[0].Change = -0.3
 	in.Comparison.Comparisons[0].CI = compare.Interval{Lo: -0.33, Hi: -0.26}
-	in.Matches = []reference.Match{{Ours: "native", Published: "calico (underlay)"},
+	in.Matches = []published.Match{{Ours: "native", Published: "calico (underlay)"},
 		{Ours: "vxlan", Published: "calico (vxlan)"}}
 	for format, wants := range map[string][]string{
 		"table": {"  vxlan               6.40 Gbit/s -30.0 % [-33.0, -26.0] %  1.37 Gbit/s -64.8 %\n",
@@ -210,7 +210,7 @@ func TestNamesakesMatch(t *testing.T) {
 
 // TestTheSameCaseStandsAlone checks that cases that differ in parameters are shown only if the same case is missing.
 func TestTheSameCaseStandsAlone(t *testing.T) {
-	row := reference.Row{Case: "pod-pod/other/tcp-stream:flows=4", Metric: "throughput", Unit: unit.BitPerSecond}
+	row := published.Row{Case: "pod-pod/other/tcp-stream:flows=4", Metric: "throughput", Unit: unit.BitPerSecond}
 	similar := median{Case: "pod-pod/other/tcp-stream", Metric: "throughput", Unit: unit.BitPerSecond}
 	same, other := similar, similar
 	same.Case, other.Metric = row.Case, "rate"
@@ -227,7 +227,7 @@ func TestTheSameCaseStandsAlone(t *testing.T) {
 // TestAuthorsNames checks that a user's job with the authors' name is shown next to their figures, like the case with
 // its options, and in preference to cases that differ in parameters.
 func TestAuthorsNames(t *testing.T) {
-	table, err := reference.Find("constellation-2.6")
+	table, err := published.Find("constellation-2.6")
 	if err != nil {
 		t.Fatal(err)
 	}

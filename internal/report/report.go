@@ -12,7 +12,7 @@ import (
 
 	"github.com/knotmeter/knotmeter/internal/compare"
 	"github.com/knotmeter/knotmeter/internal/explain"
-	"github.com/knotmeter/knotmeter/internal/reference"
+	"github.com/knotmeter/knotmeter/internal/published"
 	"github.com/knotmeter/knotmeter/internal/result"
 )
 
@@ -27,11 +27,11 @@ type Input struct {
 	// read.
 	Histogram func(r *result.Run, name string) (result.Histogram, error)
 	// Reference holds tables that others published; all formats with text show them.
-	Reference []reference.Table
+	Reference []published.Table
 	// Causes are the explanations of differences.
 	Causes []explain.Explanation
 	// Matches are pairs of a target and a published target, which are shown next to each other with the changes of both.
-	Matches []reference.Match
+	Matches []published.Match
 }
 
 // A Format is one way to write a report.

@@ -22,7 +22,7 @@ func document(in Input, all []group) []doc.Block {
 
 // sections returns the sections of a report that have something to tell, in its order.
 func sections(in Input) []doc.Block {
-	return present(limits(in), prices(in), leaks(in), objectives(in), published(in))
+	return present(limits(in), prices(in), leaks(in), objectives(in), publishedFigures(in))
 }
 
 // gates returns the outcome of each gate. It comes first, because gates determine the exit status.

@@ -6,7 +6,7 @@ import (
 	"testing"
 
 	"github.com/knotmeter/knotmeter/internal/compare"
-	"github.com/knotmeter/knotmeter/internal/reference"
+	"github.com/knotmeter/knotmeter/internal/published"
 	"github.com/knotmeter/knotmeter/internal/unit"
 )
 
@@ -16,8 +16,8 @@ func TestSheetOfOneTarget(t *testing.T) {
 	in := inputs(t)["one"]
 	in.Comparison.Objectives = []compare.Objective{{Case: "pod-pod/other/tcp-rr", Target: "lab:native", Limit: 1,
 		Outcome: compare.NotMet}}
-	in.Reference = []reference.Table{{Name: "elsewhere", Rows: []reference.Row{{Case: "pod-pod/other/tcp-rr",
-		Metric: "p50", Unit: unit.Second, Figures: []reference.Figure{{Target: "x", Value: 1e-3},
+	in.Reference = []published.Table{{Name: "elsewhere", Rows: []published.Row{{Case: "pod-pod/other/tcp-rr",
+		Metric: "p50", Unit: unit.Second, Figures: []published.Figure{{Target: "x", Value: 1e-3},
 			{Target: "y", Value: 2e-3}, {Target: "z", Value: 3e-3}}}}}}
 	p := newPage(in.inStorageUnits())
 	if len(p.Sheet) != 2 {

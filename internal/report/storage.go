@@ -5,7 +5,7 @@ import (
 	"slices"
 
 	"github.com/knotmeter/knotmeter/internal/compare"
-	"github.com/knotmeter/knotmeter/internal/reference"
+	"github.com/knotmeter/knotmeter/internal/published"
 	"github.com/knotmeter/knotmeter/internal/result"
 	"github.com/knotmeter/knotmeter/internal/unit"
 )
@@ -29,14 +29,14 @@ func (in Input) inStorageUnits() Input {
 }
 
 // convertReference converts the rows of a copy of published tables that have a counterpart among the storage cases.
-func convertReference(tables []reference.Table, volumes map[string]bool) []reference.Table {
+func convertReference(tables []published.Table, volumes map[string]bool) []published.Table {
 	names := slices.Collect(maps.Keys(volumes))
 	tables = slices.Clone(tables)
 	for i := range tables {
 		tables[i].Rows = slices.Clone(tables[i].Rows)
 		for k := range tables[i].Rows {
 			row := &tables[i].Rows[k]
-			measured := func(name string) bool { return name == row.Synonym || reference.SameCase(row.Case, name) }
+			measured := func(name string) bool { return name == row.Synonym || published.SameCase(row.Case, name) }
 			if !slices.ContainsFunc(names, measured) {
 				continue
 			}

@@ -1,8 +1,8 @@
-// Package table reads published numbers: CSV, Markdown, and plain text as copied from a page.
+// Package page reads published numbers: CSV, Markdown, and plain text as copied from a page.
 //
 // Like store and importer it produces results. Every figure becomes a run whose facts have its place and what the text
 // reports about it, so that the audit can judge it like a run of Knotmeter. It opens no files and judges nothing.
-package table
+package page
 
 import (
 	"cmp"

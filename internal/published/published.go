@@ -1,7 +1,7 @@
-// Package reference holds published figures as data: tables with their source, machines and method, without their
+// Package published holds published figures as data: tables with their source, machines and method, without their
 // conclusions. Reports show them next to the results of an experiment, case by case, never as a verdict, because they
 // come from other machines and methods.
-package reference
+package published
 
 import (
 	"embed"
