@@ -21,7 +21,6 @@ import (
 	"time"
 
 	"github.com/knotmeter/knotmeter/internal/agent"
-	"github.com/knotmeter/knotmeter/internal/family"
 	"github.com/knotmeter/knotmeter/internal/family/app/webapp"
 	"github.com/knotmeter/knotmeter/internal/host"
 	"github.com/knotmeter/knotmeter/internal/host/remote"
@@ -231,7 +230,7 @@ func TestRunsLeaveNothing(t *testing.T) {
 	defer site.Close()
 	web := webapp.Config{Description: webapp.Description{URL: site.URL}}
 	web.Description.Requests = []webapp.Request{{Name: "all", Path: "/"}}
-	web.Pace, web.Times = family.Pace{Clients: 3}, family.Times{Window: 200 * time.Millisecond}
+	web.Load = httpload.Load{Clients: 3, Window: 200 * time.Millisecond}
 	everything := func() {
 		for _, w := range []netload.Spec{
 			{Kind: netload.TCPStream, Flows: 3}, {Kind: netload.UDPStream, Rate: 2000, Size: 1000},

@@ -9,7 +9,6 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/knotmeter/knotmeter/internal/family"
 	"github.com/knotmeter/knotmeter/internal/host"
 	"github.com/knotmeter/knotmeter/internal/load/httpload"
 	"github.com/knotmeter/knotmeter/internal/result"
@@ -26,8 +25,8 @@ const (
 type Config struct {
 	Endpoint host.Endpoint `json:"endpoint"`
 	Ask      string        `json:"ask"` // one of [Operations], [Mix] or [Published]
-	Pace     family.Pace   `json:"pace"`
-	Times    family.Times  `json:"times"`
+	Load     httpload.Load `json:"load"`
+	Limit    time.Duration `json:"limit"` // ns, of the whole run
 	Seed     uint64        `json:"seed"`
 }
 
@@ -55,11 +54,11 @@ func Run(ctx context.Context, c Config) (httpload.Result, error) {
 	if err != nil {
 		return httpload.Result{}, err
 	}
-	limit, lead := c.Pace.Limits(0).Bound(c.Times, mountSpare), leaderIndex(before)
-	limited, cancel := context.WithTimeoutCause(ctx, limit,
-		fmt.Errorf("the run has not ended after %v, and its mount may soon be cleaned", limit))
+	lead := leaderIndex(before)
+	limited, cancel := context.WithTimeoutCause(ctx, c.Limit,
+		fmt.Errorf("the run has not ended after %v, and its mount may soon be cleaned", c.Limit))
 	defer cancel()
-	m, err := newMount(limited, all[lead], before[lead].now().Add(limit+askTime))
+	m, err := newMount(limited, all[lead], before[lead].now().Add(c.Limit+askTime))
 	if err != nil {
 		return httpload.Result{}, err
 	}
@@ -161,13 +160,8 @@ const (
 
 // loadConfig returns the generator's configuration. Published measurements have no warm-up.
 func (c Config) loadConfig(server httpload.Server, from httpload.Source) httpload.Config {
-	w := httpload.Config{
-		Server: server, Source: from, Rate: c.Pace.Rate, Clients: c.Pace.Clients,
-		Knee: c.Pace.Knee, MostClients: c.Pace.MostClients,
-		Connections: warmConnections * len(server.Addresses), Seed: c.Times.Seed,
-		Warmup: c.Times.Warmup, Window: c.Times.Window,
-		Distress: httpload.Distress,
-	}
+	w := c.Load.Config(server, from)
+	w.Connections = warmConnections * len(server.Addresses)
 	if c.Ask == Published {
 		w.Warmup, w.Timeout = 0, publishedTimeout
 	}

@@ -37,9 +37,10 @@ const (
 	mountDescription = "made by knotmeter for a run, and removed after it"
 	// mountUntil follows mountDescription; the time by which the run is over follows it.
 	mountUntil = "; in use until "
-	// mountSpare is how much longer than its windows a run may take, for preparation and removal.
-	mountSpare = 15 * time.Minute
 )
+
+// Spare is how much longer than its windows a run may take, for preparation and removal.
+const Spare = 15 * time.Minute
 
 // A mount is the transit engine of one run.
 type mount struct {

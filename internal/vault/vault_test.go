@@ -16,7 +16,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/knotmeter/knotmeter/internal/family"
 	"github.com/knotmeter/knotmeter/internal/host"
 	"github.com/knotmeter/knotmeter/internal/load/httpload"
 	"github.com/knotmeter/knotmeter/internal/result"
@@ -165,8 +164,9 @@ func (c *cluster) secrets(i int, path, method string, body map[string]any, w htt
 }
 
 // config returns a run of the operation ask.
-func config(e host.Endpoint, ask string, p family.Pace) Config {
-	return Config{Endpoint: e, Ask: ask, Pace: p, Times: family.Times{Warmup: 50 * time.Millisecond, Window: time.Second}}
+func config(e host.Endpoint, ask string, l httpload.Load) Config {
+	l.Warmup, l.Window = 50*time.Millisecond, time.Second
+	return Config{Endpoint: e, Ask: ask, Load: l, Limit: time.Minute}
 }
 
 // TestRun checks that every replica answers every operation, and that no mount is left.
@@ -175,7 +175,7 @@ func TestRun(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			c := newCluster(t, 3)
-			r, err := Run(t.Context(), config(c.endpoint(), name, family.Pace{Rate: 200}))
+			r, err := Run(t.Context(), config(c.endpoint(), name, httpload.Load{Rate: 200}))
 			if err != nil || r.Total.OK != 200 || r.Total.Failed() > 0 || len(r.Invalid) > 0 {
 				t.Fatalf("%+v, %v", r, err)
 			}
@@ -209,8 +209,8 @@ func TestRun(t *testing.T) {
 // in which all clients start at the same time.
 func TestPublished(t *testing.T) {
 	c := newCluster(t, 1)
-	w := config(c.endpoint(), "published", family.Pace{Clients: 20})
-	w.Times.Warmup = time.Hour
+	w := config(c.endpoint(), "published", httpload.Load{Clients: 20})
+	w.Load.Warmup = time.Hour
 	r, err := Run(t.Context(), w)
 	if err != nil || r.Total.OK < 20 || r.Total.Failed() > 0 || len(r.Kinds) != 4 ||
 		r.Window != 1 || r.AtOnce != 20 || r.Facts["vault.published"] == "" {
@@ -234,7 +234,7 @@ func TestPublished(t *testing.T) {
 	if l := w.loadConfig(httpload.Server{}, nil); l.Timeout != time.Minute || l.Clients != 20 {
 		t.Errorf("%+v", l)
 	}
-	if l := config(host.Endpoint{}, "mix", family.Pace{Clients: 20}).loadConfig(httpload.Server{}, nil); l.Timeout != 0 ||
+	if l := config(host.Endpoint{}, "mix", httpload.Load{Clients: 20}).loadConfig(httpload.Server{}, nil); l.Timeout != 0 ||
 		l.Warmup == 0 {
 		t.Errorf("%+v", l)
 	}
@@ -244,17 +244,17 @@ func TestPinned(t *testing.T) {
 	c := newCluster(t, 3)
 	c.leads, c.redirect = 2, true
 	e := c.endpoint()
-	if _, err := Run(t.Context(), config(e, "mix", family.Pace{Rate: 100})); err == nil ||
+	if _, err := Run(t.Context(), config(e, "mix", httpload.Load{Rate: 100})); err == nil ||
 		!strings.Contains(err.Error(), "redirects clients to the leader") {
 		t.Errorf("all, where standbys redirect: %v", err)
 	}
 	e.Leader = true
-	r, err := Run(t.Context(), config(e, "mix", family.Pace{Rate: 100}))
+	r, err := Run(t.Context(), config(e, "mix", httpload.Load{Rate: 100}))
 	if err != nil || r.Facts["vault.asked"] != "the leader alone" || c.byServer[0]+c.byServer[1] > 0 {
 		t.Errorf("%v, %v, %v", r.Facts, c.byServer, err)
 	}
 	e.Addresses = e.Addresses[:2]
-	if _, err := Run(t.Context(), config(e, "mix", family.Pace{Rate: 100})); err == nil ||
+	if _, err := Run(t.Context(), config(e, "mix", httpload.Load{Rate: 100})); err == nil ||
 		!strings.Contains(err.Error(), "none of the addresses") {
 		t.Errorf("without the leader's address: %v", err)
 	}
@@ -271,7 +271,7 @@ func TestChanges(t *testing.T) {
 			t.Parallel()
 			c := newCluster(t, 3)
 			time.AfterFunc(600*time.Millisecond, func() { c.mu.Lock(); defer c.mu.Unlock(); happens(c) })
-			r, err := Run(t.Context(), config(c.endpoint(), "mix", family.Pace{Rate: 100}))
+			r, err := Run(t.Context(), config(c.endpoint(), "mix", httpload.Load{Rate: 100}))
 			if err != nil || !strings.Contains(strings.Join(result.Texts(r.Invalid), "; "), want) {
 				t.Errorf("%v, %v", r.Invalid, err)
 			}
@@ -280,8 +280,8 @@ func TestChanges(t *testing.T) {
 	// A standby that does not hear from a leader that still leads is a warning, not a change.
 	c := newCluster(t, 3)
 	time.AfterFunc(600*time.Millisecond, func() { c.mu.Lock(); defer c.mu.Unlock(); c.apart = true })
-	long := config(c.endpoint(), "mix", family.Pace{Rate: 100})
-	long.Times.Window *= 2 // for at least one check after that
+	long := config(c.endpoint(), "mix", httpload.Load{Rate: 100})
+	long.Load.Window *= 2 // for at least one check after that
 	r, err := Run(t.Context(), long)
 	if err != nil || len(r.Invalid) > 0 || !strings.Contains(strings.Join(result.Texts(r.Warnings), "; "),
 		"had not heard of its leader lately") {
@@ -295,7 +295,7 @@ func TestChanges(t *testing.T) {
 		}
 	}
 	c.forbid = true
-	if _, err := Run(t.Context(), config(c.endpoint(), "mix", family.Pace{Rate: 20})); err == nil ||
+	if _, err := Run(t.Context(), config(c.endpoint(), "mix", httpload.Load{Rate: 20})); err == nil ||
 		!strings.Contains(err.Error(), "capabilities") || strings.Contains(err.Error(), rootToken) {
 		t.Errorf("without rights: %v", err)
 	}
@@ -306,8 +306,8 @@ func TestDistress(t *testing.T) {
 	t.Parallel()
 	c := newCluster(t, 1)
 	time.AfterFunc(500*time.Millisecond, func() { c.mu.Lock(); defer c.mu.Unlock(); c.busy = true })
-	w := config(c.endpoint(), "encrypt", family.Pace{Rate: 200})
-	w.Times.Window = 10 * time.Minute
+	w := config(c.endpoint(), "encrypt", httpload.Load{Rate: 200})
+	w.Load.Window = 10 * time.Minute
 	r, err := Run(t.Context(), w)
 	if err != nil || !strings.Contains(r.Stopped, "in distress") || len(c.mounts) != 1 {
 		t.Errorf("stopped %q, %v, %v", r.Stopped, c.mounts, err)
@@ -318,8 +318,8 @@ func TestCancelledLeavesNothing(t *testing.T) {
 	c := newCluster(t, 1)
 	ctx, cancel := context.WithTimeout(t.Context(), 500*time.Millisecond)
 	defer cancel()
-	w := config(c.endpoint(), "mix", family.Pace{Rate: 20})
-	w.Times.Window = time.Minute
+	w := config(c.endpoint(), "mix", httpload.Load{Rate: 20})
+	w.Load.Window = time.Minute
 	if _, err := Run(ctx, w); !errors.Is(err, context.DeadlineExceeded) {
 		t.Error(err)
 	}
@@ -410,15 +410,15 @@ func TestMountOfSearch(t *testing.T) {
 			cancel()
 		}
 	})
-	search := Config{Endpoint: c.endpoint(), Ask: Mix, Pace: family.Pace{Knee: 50 * time.Millisecond},
-		Times: family.Times{Warmup: time.Minute, Window: 9 * time.Minute}}
+	const limit = 3 * time.Hour
+	search := Config{Endpoint: c.endpoint(), Ask: Mix, Limit: limit,
+		Load: httpload.Load{Knee: 50 * time.Millisecond, Warmup: time.Minute, Window: 9 * time.Minute}}
 	began := time.Now()
 	if _, err := Run(ctx, search); !errors.Is(err, context.Canceled) {
 		t.Errorf("error %v", err)
 	}
-	windows := search.Pace.Limits(0).Windows
-	if kept := until.Sub(began); windows < 2 || kept < time.Duration(windows)*10*time.Minute {
-		t.Errorf("%d windows of 10 min, and the mount is kept for %v", windows, kept)
+	if kept := until.Sub(began); kept < limit {
+		t.Errorf("a run of up to %v, and the mount is kept for %v", limit, kept)
 	}
 }
 

@@ -25,6 +25,7 @@ import (
 	"github.com/knotmeter/knotmeter/internal/family"
 	"github.com/knotmeter/knotmeter/internal/family/app/webapp"
 	"github.com/knotmeter/knotmeter/internal/host"
+	"github.com/knotmeter/knotmeter/internal/load/httpload"
 	"github.com/knotmeter/knotmeter/internal/metric"
 	"github.com/knotmeter/knotmeter/internal/prose"
 	"github.com/knotmeter/knotmeter/internal/result"
@@ -237,13 +238,16 @@ func (w Workload) AgentRequest(
 ) (verb string, body any, err error) {
 	sum := sha256.Sum256([]byte(w.Title()))
 	seed := binary.LittleEndian.Uint64(sum[:])
+	load := httpload.Load{Rate: w.Rate, Clients: w.Clients, MostClients: w.MostClients, Knee: w.Knee, Seed: t.Seed,
+		Warmup: t.Warmup, Window: t.Window}
 	if w.Application == Vault {
 		if e.URL == "" {
 			return "", nil, result.NotSupported("the target knows of no Vault")
 		}
-		return vault.Verb, vault.Config{Endpoint: e, Ask: w.Name, Seed: seed, Pace: w.Pace, Times: t}, nil
+		limit := w.Pace.Limits(0).Bound(t, vault.Spare)
+		return vault.Verb, vault.Config{Endpoint: e, Ask: w.Name, Seed: seed, Load: load, Limit: limit}, nil
 	}
-	c := webapp.Config{Seed: seed, Pace: w.Pace, Times: t}
+	c := webapp.Config{Seed: seed, Load: load}
 	if err := w.addDescription(&c, from); err != nil {
 		return "", nil, fmt.Errorf("%s: %w", w, err)
 	}

@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"github.com/knotmeter/knotmeter/internal/family"
+	"github.com/knotmeter/knotmeter/internal/host"
+	"github.com/knotmeter/knotmeter/internal/vault"
 )
 
 func TestParse(t *testing.T) {
@@ -104,4 +106,18 @@ func FuzzParse(f *testing.F) {
 			t.Errorf("%q is %+v, written %q, read as %+v, %v", text, w, w.Title(), again, err)
 		}
 	})
+}
+
+// TestVaultLimit checks that a search in a Vault has time for several windows, and that mounts are kept as long.
+func TestVaultLimit(t *testing.T) {
+	w := Workload{Application: Vault, Name: "mix", Pace: family.Pace{Knee: 50 * time.Millisecond}}
+	times := family.Times{Warmup: time.Minute, Window: 9 * time.Minute}
+	_, body, err := w.AgentRequest(host.Endpoint{URL: "https://vault:8200"}, times, family.Environment{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	windows, c := w.Limits(0).Windows, body.(vault.Config)
+	if windows < 2 || c.Limit < time.Duration(windows)*times.Total()+vault.Spare || c.Load.Knee != w.Knee {
+		t.Errorf("%d windows of 10 min: %+v", windows, c)
+	}
 }

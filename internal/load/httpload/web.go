@@ -97,6 +97,25 @@ type Config struct {
 	sleep func(time.Duration) // blocks the sending thread for at most a duration; nil: as precisely as the kernel can
 }
 
+// A Load is the part of a [Config] that tells when requests are sent, as an agent is told it.
+type Load struct {
+	Rate        float64       `json:"rate,omitempty"`
+	Clients     int           `json:"clients,omitempty"`
+	MostClients int           `json:"most_clients,omitempty"`
+	Knee        time.Duration `json:"knee,omitempty"` // ns
+	Seed        uint64        `json:"seed,omitempty"`
+	Warmup      time.Duration `json:"warmup"` // ns
+	Window      time.Duration `json:"window"` // ns
+}
+
+// Config returns the configuration of a generator that stops when the server is in distress.
+func (l Load) Config(s Server, from Source) Config {
+	return Config{
+		Server: s, Source: from, Rate: l.Rate, Clients: l.Clients, MostClients: l.MostClients, Knee: l.Knee,
+		Seed: l.Seed, Warmup: l.Warmup, Window: l.Window, Distress: Distress,
+	}
+}
+
 // ErrConfig is wrapped by every error about a Config.
 var ErrConfig = errors.New("invalid run")
 

@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 
-	"github.com/knotmeter/knotmeter/internal/family"
 	"github.com/knotmeter/knotmeter/internal/load/httpload"
 )
 
@@ -18,8 +17,7 @@ type Config struct {
 	// Secrets holds the secret values, by the names of the request and the header field.
 	Secrets map[string]map[string]string `json:"secrets,omitempty"`
 	Seed    uint64                       `json:"seed"`
-	Pace    family.Pace                  `json:"pace"`
-	Times   family.Times                 `json:"times"`
+	Load    httpload.Load                `json:"load"`
 }
 
 // Redacted returns the configuration without its secrets, for the results directory.
@@ -52,10 +50,8 @@ func (c Config) loadConfig() (httpload.Config, error) {
 		return httpload.Config{}, err
 	}
 	timeout, err := d.timeout()
-	return httpload.Config{
-		Server: server, Source: source, Rate: c.Pace.Rate, Clients: c.Pace.Clients,
-		Knee: c.Pace.Knee, MostClients: c.Pace.MostClients,
-		Connections: max(d.Connections, len(d.Addresses)), Most: d.MaxConnections, Reconnect: d.Reconnect,
-		Seed: c.Times.Seed, Warmup: c.Times.Warmup, Window: c.Times.Window, Timeout: timeout, Distress: httpload.Distress,
-	}, err
+	load := c.Load.Config(server, source)
+	load.Connections, load.Most = max(d.Connections, len(d.Addresses)), d.MaxConnections
+	load.Reconnect, load.Timeout = d.Reconnect, timeout
+	return load, err
 }

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/knotmeter/knotmeter/internal/family"
+	"github.com/knotmeter/knotmeter/internal/load/httpload"
 )
 
 func good() Description {
@@ -175,7 +176,7 @@ func TestRun(t *testing.T) {
 	}}
 	c := Config{
 		Description: d, Secrets: map[string]map[string]string{"write": {"Authorization": "Bearer x"}}, Seed: 1,
-		Pace: family.Pace{Rate: 200}, Times: family.Times{Window: 500 * time.Millisecond},
+		Load: httpload.Load{Rate: 200, Window: 500 * time.Millisecond},
 	}
 	if load, err := c.loadConfig(); err != nil || load.Distress == nil {
 		t.Errorf("nothing stops the load on an application in distress: %v", err)
