@@ -5,6 +5,7 @@ package doc
 import (
 	"html/template"
 	"slices"
+	"strings"
 )
 
 // A Block is a part of a document with a heading, such as the prices of a report.
@@ -28,11 +29,14 @@ const (
 	Data                // in a page, folded
 )
 
-// An Element is a piece of a block: a [Paragraph], [Items], a [Table], a [Figure] or another [Block].
+// An Element is a piece of a block: a [Paragraph], [Items], [Entries], a [Table], a [Choice], a [Figure] or another
+// [Block].
 type Element interface{ element() }
 
 func (Paragraph) element() {}
 func (Items) element()     {}
+func (Entries) element()   {}
+func (Choice) element()    {}
 func (Table) element()     {}
 func (Figure) element()    {}
 func (Block) element()     {}
@@ -41,6 +45,7 @@ func (Block) element()     {}
 type Paragraph struct {
 	Text string
 	Tone Tone
+	Link Hyperlink // to what tells more, in media with links; without a label: none
 }
 
 // A Tone is how a text is meant.
@@ -54,10 +59,45 @@ const (
 	Code         // is typed as it is
 )
 
+// Arguments splits a command before its flags, so that each flag stays on a line with its value.
+func Arguments(command string) []string {
+	list := strings.Split(command, " --")
+	for i := range list[1:] {
+		list[i+1] = "--" + list[i+1]
+	}
+	return list
+}
+
 // Items are a list of equal rank.
 type Items []string
 
-// A Mark is a verdict on what a cell holds.
+// Entries are a list of things that each have a label, perhaps a verdict and details.
+type Entries []Entry
+
+// An Entry is one of them.
+type Entry struct {
+	ID      string // of the element in a page, for links; empty: none
+	Mark    Mark
+	Label   string
+	Text    string
+	Details []string // a list below the text
+}
+
+// A Choice has the same table from several points of view, of which a page shows the one that its reader chooses. Other
+// media have the first.
+type Choice struct {
+	ID      string // of the group in the page
+	Label   string // what is chosen
+	Options []Option
+}
+
+// An Option is one of the tables of a choice.
+type Option struct {
+	Name  string
+	Table Table
+}
+
+// A Mark is a verdict on what a cell or an entry holds.
 type Mark string
 
 // The marks. The zero value is none.
@@ -66,6 +106,8 @@ const (
 	Worse     Mark = "worse"
 	Same      Mark = "same"
 	Undecided Mark = "undecided"
+	Passed    Mark = "passed"
+	Failed    Mark = "failed"
 )
 
 // Sign returns a sign of one column for a mark, which does not depend on colour; empty for none.
@@ -79,6 +121,10 @@ func (m Mark) Sign() string {
 		return "="
 	case Undecided:
 		return "~"
+	case Passed:
+		return "✓"
+	case Failed:
+		return "✗"
 	}
 	return ""
 }
@@ -89,13 +135,16 @@ type Table struct {
 	Columns []Column
 	Rows    []Row
 	Legend  string // of marks and letters
+	Drawn   string // what the plots of its cells show, for media that draw
+	Lead    bool   // it is the answer: a page shows it large
 	// Apart allows media without enough width to show some of the columns in a table below, with the same rows.
 	Apart bool
 }
 
 // WithoutEmptyColumns returns the table without the columns in which no cell has a text.
 func (t Table) WithoutEmptyColumns() Table {
-	kept := Table{Name: t.Name, Legend: t.Legend, Rows: slices.Clone(t.Rows), Apart: t.Apart}
+	kept := t
+	kept.Columns, kept.Rows = nil, slices.Clone(t.Rows)
 	for i := range kept.Rows {
 		kept.Rows[i].Cells = nil
 	}
@@ -131,9 +180,11 @@ type Row struct {
 type Cell struct {
 	Text    string
 	Mark    Mark
+	Best    bool        // no other is known to be better, which only a page shows
 	Letters string      // of the groups that cannot be told apart
 	Parts   []string    // such as a change, its interval and its verdict, the most important first
 	Notes   []string    // small texts below, such as a reason
+	More    []string    // small texts for which only a page has room
 	Links   []Hyperlink // to what is told of it elsewhere in the document
 	Plot    template.HTML
 }

@@ -8,14 +8,15 @@ import (
 	"strings"
 
 	"github.com/knotmeter/knotmeter/internal/compare"
+	"github.com/knotmeter/knotmeter/internal/metric"
 	"github.com/knotmeter/knotmeter/internal/prose"
 	"github.com/knotmeter/knotmeter/internal/report/chart"
 	"github.com/knotmeter/knotmeter/internal/result"
 	"github.com/knotmeter/knotmeter/internal/unit"
 )
 
-// An answer is the matrix of the first screen: a row for each case in plain words, a column for each target. The page,
-// the card and the terminal show it.
+// An answer is the matrix of the first screen: a row for each case in plain words, a column for each target. The report
+// and its figures show it.
 type answer struct {
 	File    string // name of the figure's file
 	Columns []answerColumn
@@ -31,6 +32,7 @@ type answerColumn struct {
 
 type answerRow struct {
 	Case, Metric      string
+	Better            metric.Better
 	Subject, Quantity string // "Pod → pod, other node"; "latency"
 	Sub               string // "pod-pod/other/tcp-rr p50, lower is better"
 	Reference         string // node-to-node reference, and what targets reach of it
@@ -42,9 +44,9 @@ func (r answerRow) Title() string { return r.Subject + " · " + r.Quantity }
 
 // An answerCell is the value of a target. If it is compared, it has a change, an interval and a verdict.
 type answerCell struct {
-	Column        string
-	Number, Unit  string // median; if it is missing, Number has the reason and Unit is empty
-	Share         string // share of the node-to-node reference
+	Median        compare.Number // missing if it was not measured
+	Number, Unit  string         // the median; if it is missing, Number has the reason and Unit is empty
+	Share         string         // share of the node-to-node reference
 	Change, Range string
 	Word          string
 	Why           string // reason for which it is undecided although its interval excludes zero
@@ -58,21 +60,27 @@ type answerCell struct {
 // Value returns the median with its unit.
 func (c answerCell) Value() string { return strings.TrimSpace(c.Number + " " + c.Unit) }
 
-// A findingsFunc returns the findings of the audit that concern a comparison.
-type findingsFunc func(compare.Row) []finding
-
-// newAnswer returns the matrix of a comparison. Without an axis it has no bars, without marks no findings.
-func newAnswer(in Input, all []group, axis *chart.Forest, marks findingsFunc) answer {
+// newAnswer returns the matrix of a comparison; without an axis it has no bars.
+func newAnswer(in Input, all []group, axis *chart.Forest) answer {
 	c := in.Comparison
 	h := answer{File: "answer", Columns: answerColumns(c)}
 	primary, _ := partition(all, result.Primary)
 	exploratory, _ := partition(all, result.Exploratory)
-	h.Rows, h.Folded = h.rows(c, primary, axis, marks), h.rows(c, exploratory, axis, marks)
+	findings := newFindings(c)
+	h.Rows, h.Folded = h.rows(c, primary, axis, findings), h.rows(c, exploratory, axis, findings)
 	if len(h.Rows) == 0 {
 		h.Rows, h.Folded = h.Folded, nil
 	}
 	return h
 }
+
+// Only returns the matrix of exploratory cases with these rows.
+func (h answer) Only(rows []answerRow) answer {
+	return answer{File: h.File + "-exploratory", Columns: h.Columns, Rows: rows}
+}
+
+// Shown returns the rows that a figure shows.
+func (h answer) Shown() capped[answerRow] { return firstRows(h.Rows) }
 
 // answerColumns returns the columns, the baseline first. With several experiments each target may have its own
 // baseline.
@@ -99,7 +107,7 @@ func answerColumns(c compare.Comparison) []answerColumn {
 
 // rows returns a row for each case and metric, which may have several groups, one for each baseline. A target compared
 // with several baselines shows the comparison with its main baseline.
-func (h *answer) rows(c compare.Comparison, list []group, axis *chart.Forest, marks findingsFunc) []answerRow {
+func (h *answer) rows(c compare.Comparison, list []group, axis *chart.Forest, findings findingList) []answerRow {
 	var rows []answerRow
 	at, against := index[[2]string]{}, c.Against()
 	for _, g := range list {
@@ -113,18 +121,19 @@ func (h *answer) rows(c compare.Comparison, list []group, axis *chart.Forest, ma
 		if first {
 			rows = append(rows, h.row(g))
 		}
-		h.fill(&rows[i], g, axis, marks)
+		h.fill(&rows[i], g, axis, findings)
 	}
 	return rows
 }
 
 // row returns a row with empty cells.
 func (h *answer) row(g group) answerRow {
-	row := answerRow{Case: g.Case, Metric: g.Metric, Sub: g.Case + " " + g.Metric + ", " + betterText(g.Better)}
+	row := answerRow{Case: g.Case, Metric: g.Metric, Better: g.Better,
+		Sub: g.Case + " " + g.Metric + ", " + betterText(g.Better)}
 	row.Subject, row.Quantity = subjectAndQuantity(g.Planned, g.Metric)
 	row.Reference = g.reference()
 	for _, column := range h.Columns {
-		row.Cells = append(row.Cells, answerCell{Column: column.Short, Number: missingCell(g, column.Name),
+		row.Cells = append(row.Cells, answerCell{Median: compare.Missing(), Number: missingCell(g, column.Name),
 			Directions: g.Directions[column.Name]})
 	}
 	return row
@@ -140,7 +149,7 @@ func subjectAndQuantity(planned result.Case, metric string) (subject, quantity s
 }
 
 // fill sets the cells of a row from a group.
-func (h *answer) fill(row *answerRow, g group, axis *chart.Forest, marks findingsFunc) {
+func (h *answer) fill(row *answerRow, g group, axis *chart.Forest, findings findingList) {
 	if i := h.column(g.Baseline); i >= 0 {
 		row.Cells[i].setMedian(g.BaselineMedian, g.Unit)
 		if g.Bound != nil {
@@ -155,9 +164,7 @@ func (h *answer) fill(row *answerRow, g group, axis *chart.Forest, marks finding
 		cell := &row.Cells[i]
 		cell.setMedian(r.TargetMedian, g.Unit)
 		cell.setComparison(r)
-		if marks != nil {
-			cell.Marks = marks(r)
-		}
+		cell.Marks = findings.marks(r.Case, r.Target, r.Baseline, r.Metric)
 		if axis != nil {
 			bar := forestInterval(r, 0)
 			bar.Caption = chart.Caption{} // the cell has the same content as text
@@ -173,6 +180,7 @@ func (h *answer) column(name string) int {
 
 // setMedian sets the value of a cell.
 func (c *answerCell) setMedian(median compare.Number, u unit.Unit) {
+	c.Median = median
 	c.Number, c.Unit, _ = strings.Cut(format(median, u), " ")
 }
 
@@ -181,6 +189,11 @@ func (c *answerCell) setShare(share compare.Number) {
 	if share.Known() {
 		c.Share = fmt.Sprintf("%.0f %% of node to node", share*100)
 	}
+}
+
+// alone returns the cell without a comparison.
+func (c answerCell) alone() answerCell {
+	return answerCell{Median: c.Median, Number: c.Number, Unit: c.Unit, Directions: c.Directions, Marks: c.Marks}
 }
 
 // setComparison sets the change, interval and verdict of a cell.

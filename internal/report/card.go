@@ -35,7 +35,7 @@ var (
 
 // card draws the headline, the first rows of the matrix (medians if nothing is compared), and a few counts.
 func card(in Input) string {
-	h := newAnswer(in, groups(in), nil, nil)
+	h := newAnswer(in, groups(in), nil)
 	if len(h.Rows) == 0 {
 		h = mediansAnswer(in)
 	}

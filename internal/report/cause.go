@@ -7,63 +7,131 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/knotmeter/knotmeter/internal/doc/html"
+	"github.com/knotmeter/knotmeter/internal/doc"
+	"github.com/knotmeter/knotmeter/internal/doc/text"
 	"github.com/knotmeter/knotmeter/internal/explain"
 	"github.com/knotmeter/knotmeter/internal/prose"
 	"github.com/knotmeter/knotmeter/internal/result"
 	"github.com/knotmeter/knotmeter/internal/unit"
 )
 
-// An explanation is an explanation of a difference, worded for a page.
-type explanation struct {
-	Title         string // case, quantity and the two targets
-	Target        string
-	Baseline      string
-	Sentence      string
-	Worse, Better string          // of the two, whichever is the baseline
-	Causes        []explain.Cause // with support
-	Differing     []explain.Cause // without a shown effect
-	Others        []explain.Cause
-	Hint          string // about what would show more
-	Confirmations []explain.Confirmation
+// explained returns the explanations of comparisons of a role.
+func explained(in Input, role result.Role) []explain.Explanation {
+	cases := in.casesByName()
+	return slices.DeleteFunc(slices.Clone(in.Causes), func(x explain.Explanation) bool {
+		return cases[x.Case].Role != role
+	})
 }
 
-// explanations returns the explanations of comparisons of a role.
-func explanations(in Input, role result.Role) []explanation {
-	cases := in.casesByName()
-	var list []explanation
-	for _, x := range in.Causes {
-		planned := cases[x.Case]
-		if planned.Role != role {
-			continue
-		}
-		subject, quantity := subjectAndQuantity(planned, x.Metric)
-		supported, differing := x.Supported(), x.Differing()
+// why returns the explanations of differences: first supported causes of differences from the baseline in primary
+// cases.
+func why(in Input) doc.Block {
+	b := doc.Block{ID: "why", Title: "Why", Level: doc.Detail,
+		About: "What else differs between the two targets in the blocks of a verdict, in the direction that harms. Shares " +
+			"are of the difference, with their interval at 95 %; they need not add up, since causes overlap."}
+	var others doc.Block
+	add := func(b *doc.Block, x explain.Explanation) {
+		subject, quantity := subjectAndQuantity(in.casesByName()[x.Case], x.Metric)
 		short := prose.Unprefixed([]string{x.Target, x.Baseline})
-		list = append(list, explanation{
-			Title:  fmt.Sprintf("%s · %s: %s and %s", subject, quantity, short[x.Target], short[x.Baseline]),
-			Target: x.Target, Baseline: x.Baseline, Worse: x.Worse, Better: x.Better, Sentence: x.Sentence, Hint: x.Hint,
-			Causes: supported, Differing: differing, Others: x.Causes[len(supported)+len(differing):],
-			Confirmations: x.Confirmations,
-		})
+		title := fmt.Sprintf("%s · %s: %s and %s", subject, quantity, short[x.Target], short[x.Baseline])
+		b.Parts = append(b.Parts, explanation(title, x, true))
+	}
+	for _, x := range explained(in, result.Primary) {
+		baseline := in.Comparison.Baseline
+		if len(x.Supported()) > 0 && (baseline == "" || x.Baseline == baseline || len(in.Experiment.Targets) == 1) {
+			add(&b, x)
+		} else {
+			add(&others, x)
+		}
+	}
+	others.Level, others.Count = doc.Detail, unit.Plural(len(others.Parts), "other difference")
+	exploratory := doc.Block{Level: doc.Data, Title: "Differences in exploratory cases"}
+	for _, x := range explained(in, result.Exploratory) {
+		add(&exploratory, x)
+	}
+	for _, more := range present(others, exploratory) {
+		b.Parts = append(b.Parts, more)
+	}
+	return b
+}
+
+// explanation returns what is known of the causes of a difference. With all, it has the evidence about candidates
+// without support.
+func explanation(title string, x explain.Explanation, all bool) doc.Block {
+	var known doc.Entries
+	for _, c := range x.Supported() {
+		label := string(c.State) + ": " + c.Cause
+		if text := shareText(c.Share); text != "" {
+			label += ", " + text
+		}
+		e := doc.Entry{Label: label, Details: slices.Clone(c.Evidence)}
+		if c.Remedy != "" {
+			e.Details = append(e.Details, "remedy: "+c.Remedy)
+		}
+		known = append(known, e)
+	}
+	for _, c := range x.Confirmations {
+		known = append(known, doc.Entry{Label: "trial", Text: c.Sentence})
+	}
+	for _, c := range x.Differing() {
+		known = append(known, doc.Entry{Label: string(c.State) + ": " + c.Cause, Details: slices.Concat(c.Evidence,
+			nonEmpty(testText(c)))})
+	}
+	b := doc.Block{Title: title, Level: doc.Detail, Parts: []doc.Element{doc.Paragraph{Text: x.Sentence}}}
+	if len(known) > 0 {
+		b.Parts = append(b.Parts, doc.Block{Level: doc.Data, Parts: []doc.Element{known}})
+	}
+	if others := unsupported(x, all); len(others) > 0 {
+		candidates := len(x.Causes) - len(x.Supported()) - len(x.Differing())
+		b.Parts = append(b.Parts, doc.Block{Level: doc.Data, Parts: []doc.Element{others},
+			Title: unit.Plural(candidates, "candidate") + " without support"})
+	}
+	return b
+}
+
+// unsupported returns the candidates without support, by state: each with its evidence, or their names alone.
+func unsupported(x explain.Explanation, all bool) (list doc.Entries) {
+	for _, state := range []explain.State{explain.NotObservable, explain.Contradicted} {
+		var named []string
+		for _, c := range x.Causes {
+			switch {
+			case c.State != state:
+			case all:
+				list = append(list, doc.Entry{Label: string(state) + ": " + c.Cause, Text: strings.Join(c.Evidence, "; ")})
+			default:
+				named = append(named, c.Cause)
+			}
+		}
+		if len(named) > 0 {
+			list = append(list, doc.Entry{Label: string(state), Text: strings.Join(named, "; ")})
+		}
 	}
 	return list
 }
 
-// newExplanations returns the explanations of a page, and a note about those that are left out. Supported causes of
-// differences from the baseline in primary cases come first, the others are folded.
-func newExplanations(in Input) (list folded[explanation], others string) {
-	primary, exploratory := firstRows(explanations(in, result.Primary)), firstRows(explanations(in, result.Exploratory))
-	for _, w := range primary.Rows {
-		baseline := in.Comparison.Baseline
-		if len(w.Causes) > 0 && (baseline == "" || w.Baseline == baseline || len(in.Experiment.Targets) == 1) {
-			list.Shown = append(list.Shown, w)
-		} else {
-			list.Folded = append(list.Folded, w)
-		}
+// CausesText writes explanations for a terminal. With verbose it includes the evidence about candidates without
+// support. The error is the writer's.
+func CausesText(w io.Writer, list []explain.Explanation, verbose bool) error {
+	t := text.NewTerminal(0)
+	t.Level = doc.Data
+	var b doc.Block
+	if len(list) == 0 {
+		b.Parts = append(b.Parts,
+			doc.Paragraph{Text: "There is nothing to explain: no comparison by blocks came out different."})
 	}
-	list.Folded = append(list.Folded, exploratory.Rows...)
-	return list, html.Rest(len(list.Shown)+len(list.Folded), primary.All+exploratory.All)
+	for _, x := range list {
+		b.Parts = append(b.Parts, explanation(x.Case+", "+x.Metric+": "+x.Target+" against "+x.Baseline, x, verbose))
+	}
+	t.Block(b)
+	return write(w, strings.TrimLeft(t.String(), "\n"))
+}
+
+// testText returns how to find out the effect of a setting that differs; empty if no trial can.
+func testText(c explain.Cause) string {
+	if c.Factor == nil {
+		return ""
+	}
+	return "'knotmeter explain DIR --confirm' measures it (" + c.Factor.Name + ")"
 }
 
 // shareText returns the share of a difference that a cause accounts for, with its interval; empty if it was not
@@ -83,10 +151,10 @@ const maxCauses = 3
 // are many targets. It is empty if there is nothing to explain, or only one target and no supported cause.
 func causesSentence(in Input) string {
 	var sides []sideCauses
-	all := explanations(in, result.Primary)
+	all := explained(in, result.Primary)
 	found := 0
 	for _, w := range all {
-		if len(w.Causes) > 0 {
+		if len(w.Supported()) > 0 {
 			found++
 		}
 		if w.Baseline == in.Comparison.Baseline {
@@ -124,11 +192,11 @@ type sideCauses struct {
 }
 
 // addCauses adds the supported causes of an explanation to those of the same two targets.
-func addCauses(sides []sideCauses, w explanation) []sideCauses {
-	i := slices.IndexFunc(sides, func(s sideCauses) bool { return s.worse == w.Worse && s.better == w.Better })
-	for _, c := range w.Causes {
+func addCauses(sides []sideCauses, x explain.Explanation) []sideCauses {
+	i := slices.IndexFunc(sides, func(s sideCauses) bool { return s.worse == x.Worse && s.better == x.Better })
+	for _, c := range x.Supported() {
 		if i < 0 {
-			i, sides = len(sides), append(sides, sideCauses{worse: w.Worse, better: w.Better})
+			i, sides = len(sides), append(sides, sideCauses{worse: x.Worse, better: x.Better})
 		}
 		if !slices.Contains(sides[i].causes, c.Cause) {
 			sides[i].causes = append(sides[i].causes, c.Cause)
@@ -139,12 +207,12 @@ func addCauses(sides []sideCauses, w explanation) []sideCauses {
 
 // unexplained returns the sentence about differences without a supported cause: what differs without a shown effect,
 // and what would show more.
-func unexplained(all []explanation) string {
+func unexplained(all []explain.Explanation) string {
 	text := fmt.Sprintf("Why: no cause is supported for %s.", unit.Plural(len(all), "difference"))
 	var differing []string
 	hint := ""
 	for _, w := range all {
-		for _, c := range w.Differing {
+		for _, c := range w.Differing() {
 			differing = append(differing, c.Cause)
 		}
 		hint = cmp.Or(hint, w.Hint)
@@ -153,84 +221,4 @@ func unexplained(all []explanation) string {
 		text += " Settings that differ, without a shown effect: " + strings.Join(distinct(differing), ", ") + "."
 	}
 	return strings.TrimSpace(text + " " + hint)
-}
-
-// causeLines returns the explanations of primary comparisons, a line each.
-func causeLines(in Input) []string {
-	var list []string
-	for _, w := range explanations(in, result.Primary) {
-		list = append(list, w.Title+": "+w.Sentence)
-	}
-	return list
-}
-
-// CausesText writes explanations for a terminal. With verbose it includes the evidence about candidates without
-// support. The error is the writer's.
-func CausesText(w io.Writer, list []explain.Explanation, verbose bool) error {
-	var p prose.Page
-	if len(list) == 0 {
-		p.Paragraph("", "", "There is nothing to explain: no comparison by blocks came out different.")
-	}
-	for i, x := range list {
-		if i > 0 {
-			p.Line("")
-		}
-		p.Paragraph("", "  ", x.Case+", "+x.Metric+": "+x.Target+" against "+x.Baseline)
-		p.Paragraph("  ", "  ", x.Sentence)
-		supported := x.Supported()
-		for _, c := range supported {
-			writeSupported(&p, c)
-		}
-		for _, c := range x.Confirmations {
-			p.Paragraph("  ", "      ", "trial: "+c.Sentence)
-		}
-		differing := x.Differing()
-		for _, c := range differing {
-			p.Paragraph("  ", "      ", string(c.State)+": "+c.Cause+": "+strings.Join(c.Evidence, "; ")+testText(c))
-		}
-		writeOthers(&p, x.Causes[len(supported)+len(differing):], verbose)
-	}
-	return write(w, p.String())
-}
-
-// testText returns how to find out the effect of a setting that differs; empty if no trial can.
-func testText(c explain.Cause) string {
-	if c.Factor == nil {
-		return ""
-	}
-	return "; 'knotmeter explain DIR --confirm' measures it (" + c.Factor.Name + ")"
-}
-
-// writeSupported writes a supported cause with its evidence and remedy.
-func writeSupported(p *prose.Page, c explain.Cause) {
-	head := string(c.State) + ": " + c.Cause
-	if text := shareText(c.Share); text != "" {
-		head += ", " + text
-	}
-	p.Paragraph("  ", "      ", head)
-	for _, e := range c.Evidence {
-		p.Paragraph("      ", "        ", e)
-	}
-	if c.Remedy != "" {
-		p.Paragraph("      ", "        ", "remedy: "+c.Remedy)
-	}
-}
-
-// writeOthers writes the candidates without support, grouped by state.
-func writeOthers(p *prose.Page, list []explain.Cause, verbose bool) {
-	for _, state := range []explain.State{explain.NotObservable, explain.Contradicted} {
-		var named []string
-		for _, c := range list {
-			switch {
-			case c.State != state:
-			case verbose:
-				p.Paragraph("  ", "      ", string(state)+": "+c.Cause+": "+strings.Join(c.Evidence, "; "))
-			default:
-				named = append(named, c.Cause)
-			}
-		}
-		if len(named) > 0 {
-			p.Paragraph("  ", "      ", string(state)+": "+strings.Join(named, "; "))
-		}
-	}
 }

@@ -8,6 +8,7 @@ import (
 
 	"github.com/knotmeter/knotmeter/internal/audit"
 	"github.com/knotmeter/knotmeter/internal/compare"
+	"github.com/knotmeter/knotmeter/internal/doc"
 )
 
 // A finding is a finding of the audit, with a number by which marks next to values refer to it.
@@ -36,7 +37,7 @@ func (f finding) Sign() string {
 
 // A findingList holds the findings, most severe first.
 type findingList struct {
-	capped[finding]
+	all    []finding
 	errors int
 	byCase map[string][]finding
 }
@@ -51,15 +52,13 @@ func newFindings(c compare.Comparison) findingList {
 		return cmp.Compare(severityRank(a.Severity), severityRank(b.Severity))
 	})
 	list := findingList{byCase: map[string][]finding{}}
-	var all []finding
 	for i, f := range order {
-		all = append(all, finding{Finding: f, Number: i + 1, Where: findingPlace(f)})
+		list.all = append(list.all, finding{Finding: f, Number: i + 1, Where: findingPlace(f)})
 		if f.Severity == audit.Error {
 			list.errors++
 		}
 	}
-	list.capped = firstRows(all)
-	for _, f := range list.Rows {
+	for _, f := range list.all[:min(len(list.all), maxRows)] {
 		if f.Case != "" {
 			list.byCase[f.Case] = append(list.byCase[f.Case], f)
 		}
@@ -94,9 +93,34 @@ func (l findingList) Worst() string {
 	case 0:
 		return ""
 	case 1:
-		return "✖ One number of this experiment cannot be what it says it is."
+		return "One number of this experiment cannot be what it says it is."
 	}
-	return fmt.Sprintf("✖ %d findings say that numbers of this experiment cannot be what they say they are.", l.errors)
+	return fmt.Sprintf("%d findings say that numbers of this experiment cannot be what they say they are.", l.errors)
+}
+
+// audited returns the findings of the audit.
+func audited(c compare.Comparison) doc.Block {
+	if len(c.Findings) == 0 {
+		return doc.Block{}
+	}
+	var list doc.Entries
+	for _, f := range newFindings(c).all {
+		e := doc.Entry{ID: f.ID(), Text: strings.TrimSpace(f.Saw + " " + f.Why), Details: nonEmpty(f.More),
+			Label: strings.Join(nonEmpty(strings.TrimSpace(f.Sign()+" "+f.Label()), f.Where), " · ")}
+		list = append(list, e)
+	}
+	return doc.Block{ID: "audit", Title: "Audit", Level: doc.Detail, Count: counted(c.Findings, "audit finding"),
+		About: "Implausible numbers, worst first. An error is a number that cannot be what it claims to be; a warning " +
+			"needs an explanation.", Parts: []doc.Element{list}}
+}
+
+// auditSection returns the findings of the audit, or that there are none.
+func auditSection(c compare.Comparison) doc.Block {
+	if b := audited(c); len(b.Parts) > 0 {
+		return b
+	}
+	return doc.Block{ID: "audit", Title: "Audit",
+		Parts: []doc.Element{doc.Paragraph{Text: "The audit found nothing implausible."}}}
 }
 
 // marks returns the findings, at most maxMarks, that concern a value: findings of its case that name no other target or

@@ -69,9 +69,9 @@ func TestTextGatesAndOrder(t *testing.T) {
 Nothing.
 
 GATES
-  - passed: It rose by 1 %: passed. (*/tcp-rr p99 <= +5%)
-  - failed: It rose by 9 % <of> all: failed. (*/tcp-rr p99 <= +5%)
-  - open: It rose by 5 %: open. (*/tcp-rr p99 <= +5%)
+  - ✓ passed: It rose by 1 %: passed. (*/tcp-rr p99 <= +5%)
+  - ✗ failed: It rose by 9 % <of> all: failed. (*/tcp-rr p99 <= +5%)
+  - ~ open: It rose by 5 %: open. (*/tcp-rr p99 <= +5%)
 
 `
 	const order = "\nORDER\n  - pod-pod/other/tcp-rr, p50: lab:native and lab:bridge cannot be told apart\n\n"
@@ -86,7 +86,8 @@ func TestMarkdownGatesAndOrder(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, want := range []string{
-		"### Gates\n\n- passed: It rose by 1 %: passed. (\\*/tcp-rr p99 &lt;= +5%)\n- failed: It rose by 9 % &lt;of&gt; all",
+		"### Gates\n\n- ✓ **passed**: It rose by 1 %: passed. (\\*/tcp-rr p99 &lt;= +5%)\n" +
+			"- ✗ **failed**: It rose by 9 % &lt;of&gt; all",
 		"<summary>the order of all targets</summary>\n\n" +
 			"- pod-pod/other/tcp-rr, p50: lab:native and lab:bridge cannot be told apart\n",
 	} {

@@ -10,6 +10,7 @@ import (
 	"html/template"
 	"io"
 	"slices"
+	"strings"
 
 	"github.com/knotmeter/knotmeter/internal/compare"
 	"github.com/knotmeter/knotmeter/internal/doc/html"
@@ -42,9 +43,8 @@ var (
 // lists are truncated, with a note.
 func writeHTML(w io.Writer, in Input) error {
 	functions := template.FuncMap{
-		"percent": func(fraction float64) float64 { return fraction * 100 },
-		"typeset": prose.Typeset, "section": html.Block, "typesetUnbroken": typesetUnbroken, "share": shareText,
-		"breakable": html.Breakable, "word": verdictWord, "why": whyUndecided, "class": class, "gateClass": gateClass,
+		"typeset": prose.Typeset, "section": html.Block, "inner": html.Inner, "typesetUnbroken": typesetUnbroken,
+		"breakable": html.Breakable, "word": verdictWord, "why": whyUndecided, "class": class,
 		"change":   func(r compare.Row) string { return change(r.Change) },
 		"interval": func(r compare.Row) string { return interval(r.CI) },
 	}
@@ -65,7 +65,7 @@ func writeHTML(w io.Writer, in Input) error {
 }
 
 // typesetUnbroken is typeset for a number and its unit, which stay on one line.
-func typesetUnbroken(s string) string { return unbroken(prose.Typeset(s)) }
+func typesetUnbroken(s string) string { return strings.ReplaceAll(prose.Typeset(s), " ", "\u00a0") }
 
 // addStyleAndScripts adds our styles and scripts, and uPlot if there are series. The page's policy names scripts by
 // hash, and allows data: images, which the copying of figures needs.

@@ -5,7 +5,6 @@ import (
 	"io"
 	"strings"
 
-	"github.com/knotmeter/knotmeter/internal/doc"
 	"github.com/knotmeter/knotmeter/internal/doc/markdown"
 )
 
@@ -14,36 +13,17 @@ import (
 func writeMarkdown(w io.Writer, in Input) error {
 	in = in.inStorageUnits()
 	c := in.Comparison
-	m := &comment{}
-	m.line("## %s", markdown.Escape(c.Headline))
-	m.line("%s: %s", markdown.Escape(title(c)), markdown.Escape(c.Summary))
-	m.list("Conditions changed", sessionChanges(c))
+	var m markdown.Comment
+	m.Line("## " + markdown.Escape(c.Headline))
+	m.Line(markdown.Escape(title(c) + ": " + c.Summary))
+	m.Block(notices(in))
 	for _, b := range document(in, groups(in)) {
 		m.Block(b)
 	}
-	m.Fold("Method and command", func() {
-		m.line("%s", markdown.Escape(howToRead(c)))
-		m.line("%s", markdown.Escape(c.Scope))
-		m.list("Time", timingOf(in).sentences())
-		if again := command(in); len(again) > 0 {
-			m.Paragraph(doc.Paragraph{Text: strings.Join(again, " "), Tone: doc.Code})
-		}
-	})
+	about := method(in)
+	about.Parts = append(about.Parts, list("Time", timingOf(in).sentences(), ""))
+	m.Block(about)
 	return write(w, m.String())
-}
-
-type comment struct{ markdown.Comment }
-
-// line writes a paragraph, unless it is empty.
-func (m *comment) line(format string, a ...any) { m.Line(fmt.Sprintf(format, a...)) }
-
-// list writes items below a title.
-func (m *comment) list(title string, items []string) {
-	if len(items) == 0 {
-		return
-	}
-	m.line("**%s**", markdown.Escape(title))
-	m.List(items)
 }
 
 // rowNotes returns at most most notes of the rows of groups, each text once with the rows that it is about, and the

@@ -78,28 +78,36 @@ func measured(in Input) (b doc.Block, hidden int) {
 			{Text: shareOfReference(m)},
 		}})
 	}
+	about := "Medians of the runs, each with its own interval."
+	if slices.ContainsFunc(shown, func(m compare.Median) bool { return shareOfReference(m) != "" }) {
+		about = "Medians of the runs, each with its own interval, and as a share of the node-to-node reference."
+	}
 	return doc.Block{ID: "measured", Title: "Measured", Parts: parts(table.WithoutEmptyColumns()),
-		About: "Medians of the runs, each with its own interval, and as a share of the node-to-node reference."}, len(rest)
+		About: about}, len(rest)
 }
 
-// mediansMatrix returns a table of medians with a column for each target.
-func mediansMatrix(list []compare.Median) *matrix {
+// furtherMedians returns a table of medians with a column for each target, folded.
+func furtherMedians(list []compare.Median) doc.Block {
 	var targets []string
 	for _, x := range list {
 		targets = append(targets, x.Target)
 	}
-	m := &matrix{Columns: distinct(targets)}
+	targets = distinct(targets)
+	var t doc.Table
+	for _, name := range targets {
+		t.Columns = append(t.Columns, doc.Column{Head: name})
+	}
 	at := index[[2]string]{}
 	for _, x := range list {
 		i, first := at.add([2]string{x.Case, x.Metric})
 		if first {
-			m.Rows = append(m.Rows, matrixRow{Head: x.Case, Sub: x.Metric + ", " + betterText(x.Better),
-				Cells: slices.Repeat([]cell{{Text: "-"}}, len(m.Columns))})
+			t.Rows = append(t.Rows, doc.Row{Head: x.Case, Sub: x.Metric + ", " + betterText(x.Better),
+				Cells: slices.Repeat([]doc.Cell{{Text: "-"}}, len(targets))})
 		}
-		m.Rows[i].Cells[slices.Index(m.Columns, x.Target)] = cell{Text: format(x.Median, x.Unit),
-			Sub: strings.Join(nonEmpty(medianInterval(x), unit.Plural(x.Runs, "run"), shareOfReference(x)), ", ")}
+		t.Rows[i].Cells[slices.Index(targets, x.Target)] = doc.Cell{Text: format(x.Median, x.Unit),
+			Notes: nonEmpty(strings.Join(nonEmpty(medianInterval(x), unit.Plural(x.Runs, "run"), shareOfReference(x)), ", "))}
 	}
-	return m.capped()
+	return further(t)
 }
 
 // medianGroups returns the medians of an experiment that compares nothing, as groups without rows.

@@ -4,11 +4,8 @@ import (
 	"fmt"
 	"html/template"
 	"maps"
-	"math"
 	"slices"
 	"strconv"
-	"strings"
-	"time"
 
 	"github.com/knotmeter/knotmeter/internal/compare"
 	"github.com/knotmeter/knotmeter/internal/doc"
@@ -34,46 +31,28 @@ type page struct {
 	Comparison compare.Comparison
 	Experiment result.Experiment
 
-	Sessions         []string // changes between sessions
-	Answer           answer
-	Rankings         []ranking    // shown instead of Answer: primary cases, then the others
-	Sheet            []sheetEntry // specification sheet of a single target
-	Detectable       string       // detectable change of a comparison with a single target
-	Why              string       // sentence about supported causes
-	Explanations     folded[explanation]
-	ExplanationsRest string
-	Legend           string   // legend of Answer or Rankings
-	Sentences        []string // primary comparisons in words, for screen readers
-	Chips            []chip
-	Shapes           template.HTML // shapes that the rows of all forest plots refer to
-	Forests          []forest
-	Noise            noise
-	Trends           capped[trend] // if targets differ in a numeric option
-	Paths            *pathView
-	Nothing          string    // message if there is no result
-	Measured         doc.Block // medians, if nothing is compared
-	Undrawn          string    // note about cases without figures
-	Further          *matrix   // metrics other than the main ones
-	Cases            folded[caseRuns]
-	Latency          folded[latencySection]
-	Cost             *matrix
-	Sections         []doc.Block
-	Subjects         capped[string]
-	Order            *order
-	Timing           timing
-	Series           folded[seriesSection]
-	Timelines        folded[timelineSection]
-	Differing        *matrix
-	AllFacts         *matrix
-	Findings         findingList
-	Command          []string // each part stays on one line
-	Design           []pair
-	Reading          string
-	Lab              bool // whether a target is of the lab
+	Top       []doc.Block // the answer
+	Chips     []doc.Block // counts of what a reader may have to know; a click opens each
+	Answer    answer
+	Measured  doc.Block     // medians, if nothing is compared
+	Shapes    template.HTML // shapes that the rows of all forest plots refer to
+	Why       doc.Block
+	Forests   []forest
+	Noise     noise
+	Trends    capped[trend] // if targets differ in a numeric option
+	Paths     *pathView
+	Undrawn   string    // note about cases without figures
+	Further   doc.Block // metrics other than the main ones
+	Cases     folded[caseRuns]
+	Latency   folded[latencySection]
+	Sections  []doc.Block
+	Subjects  capped[string]
+	Order     *order
+	Timing    timing
+	Series    folded[seriesSection]
+	Timelines folded[timelineSection]
+	Last      []doc.Block // sections below the figures
 }
-
-// CostFolded reports whether the table of costs is too long to be shown open.
-func (p *page) CostFolded() bool { return len(p.Cost.Rows) > 4*manyCases }
 
 type pair struct{ Name, Value string }
 
@@ -125,54 +104,65 @@ func newPage(in Input) *page {
 	c, all := in.Comparison, groups(in)
 	runs := in.runs()
 	b := newBuilder(in, all, runs)
-	p := &page{
-		Title: pageTitle(in), RunInfo: runInfo(in), Comparison: c, Experiment: in.Experiment, Findings: b.findings,
-		Timing: timingOf(in), Reading: howToRead(c), Design: design(in),
-	}
-	p.Sessions = sessionChanges(c)
-	p.Sentences = b.primarySentences()
+	p := &page{Title: pageTitle(in), RunInfo: runInfo(in), Comparison: c, Experiment: in.Experiment,
+		Timing: timingOf(in)}
 	axis := b.axis()
-	p.Answer, p.Legend = b.answer(axis), legend(c)
-	if p.Answer.ranked(in) {
-		p.Rankings = []ranking{b.ranking(p.Answer, p.Answer.Rows)}
-		if folded := p.Answer.Only(p.Answer.Folded); len(folded.Rows) > 0 {
-			p.Rankings = append(p.Rankings, b.ranking(folded, folded.Rows))
+	p.Answer = newAnswer(in, all, &axis)
+	outcomes := gates(c)
+	outcomes.Title = "" // the headline is above
+	p.Top = append([]doc.Block{notices(in), outcomes}, p.Answer.page(in)...)
+	for _, caveat := range caveats(in, all, maxRows) {
+		if caveat.Count != "" {
+			p.Chips = append(p.Chips, caveat)
+		} else {
+			p.Top = slices.Insert(p.Top, 1, caveat)
 		}
-		p.Legend = p.Rankings[0].legend(c)
 	}
+	p.Top = present(p.Top...)
 	p.Shapes, p.Forests = axis.Shapes(), b.forests(axis)
-	p.Why = causesSentence(in)
-	p.Explanations, p.ExplanationsRest = newExplanations(in)
-	p.Chips = chips(in, all)
+	p.Why = why(in)
 	p.Noise = b.noise()
 	p.Trends = firstRows(trends(c))
 	p.Paths = b.paths()
 	p.Further = furtherMetrics(c, all)
-	if list, others := splitMedians(in); len(list) > 0 {
-		p.Further, p.Paths = mediansMatrix(others), nil // Paths would repeat the numbers
+	if _, others := splitMedians(in); len(c.Medians) > 0 {
+		p.Further, p.Paths = furtherMedians(others), nil // Paths would repeat the numbers
 		p.Measured, _ = measured(in)
-		p.Sheet, p.Detectable = specificationSheet(in, list), detectableText(in, list)
-	} else if len(p.Forests) == 0 {
-		p.Nothing = nothingToCompareText
 	}
 	if drawn := len(b.casesWithFigures()); drawn < len(b.results) {
 		p.Undrawn = fmt.Sprintf("The first %d of %d cases have figures in this page.", drawn, len(b.results))
 	}
 	p.Cases = b.cases()
 	p.Latency = b.latencies()
-	p.Cost = costs(c, all)
-	p.Sections = sections(in)
+	p.Sections = append(present(costs(c, all)), sections(in)...)
 	p.Subjects = firstRows(subjectSentences(c))
 	p.Order = b.order()
 	p.Series = b.series()
 	p.Timelines = b.timelines()
-	p.Differing, p.AllFacts = factTables(in)
-	p.Command = command(in)
+	p.Last = []doc.Block{differs(in), auditSection(c), method(in)}
 	p.nameFigures()
-	p.Lab = slices.ContainsFunc(in.Experiment.Targets, func(t result.Target) bool {
-		return t.Spec.Kind == "lab"
-	})
 	return p
+}
+
+// page returns the answer of a page: drawn, with what its other sections tell in other media.
+func (h answer) page(in Input) []doc.Block {
+	c := in.Comparison
+	title := "Changes need not be the ratio of the two values"
+	text := "The change is the Hodges-Lehmann estimate: the median of the ratios of every run of the one to every run " +
+		"of the other, which need not be the ratio of the two medians."
+	if c.Paired {
+		title = "Changes are paired: they need not be the ratio of the two values"
+		text = "A block measures every target once, minutes apart at most, and gives one ratio. The change is the " +
+			"Hodges-Lehmann estimate of these ratios. A slow hour lowers both values of its blocks and leaves their ratios " +
+			"alone; the ratio of two medians mixes values of different blocks, and moves with every such hour."
+	}
+	paired := doc.Block{Level: doc.Data, Title: title, Parts: []doc.Element{doc.Paragraph{Text: text}}}
+	if len(h.Rows) == 0 {
+		paired = doc.Block{}
+	}
+	first, _ := splitMedians(in)
+	return []doc.Block{h.block(in), h.exploratory(in), paired, specificationSheet(in, first), h.outlook(in), nothing(in),
+		{Parts: faint(c.Scope)}}
 }
 
 // pageTitle names the compared targets.
@@ -260,37 +250,6 @@ func caseResultsOf(all []group) []caseResult {
 	return list
 }
 
-// primarySentences returns the primary comparisons in words.
-func (b *builder) primarySentences() []string {
-	var list []string
-	for _, r := range b.in.Comparison.Primary() {
-		list = append(list, r.Sentence)
-	}
-	return list[:min(len(list), maxRows)]
-}
-
-// answer returns the matrix of the first screen.
-func (b *builder) answer(axis chart.Forest) answer {
-	return newAnswer(b.in, b.groups, &axis, func(r compare.Row) []finding {
-		return b.findings.marks(r.Case, r.Target, r.Baseline, r.Metric)
-	})
-}
-
-// Only returns the matrix of exploratory cases with these rows.
-func (h answer) Only(rows []answerRow) answer {
-	return answer{File: h.File + "-exploratory", Columns: h.Columns, Rows: rows}
-}
-
-// Shown returns the rows that a page shows.
-func (h answer) Shown() capped[answerRow] { return firstRows(h.Rows) }
-
-// legend explains the signs of the matrix and the forest plot.
-func legend(c compare.Comparison) string {
-	return fmt.Sprintf("Triangles point up for better and down for worse, squares are equivalent, hollow circles "+
-		"undecided. Bars are the interval of the change on one logarithmic axis; the band is ±%.3g %%, the smallest "+
-		"difference that matters, and an arrow is an end beyond the axis or without a bound.", c.Delta*100)
-}
-
 // runInfo returns the targets, the number of blocks and runs that took place (not those planned), their duration, the
 // suite and the date.
 func runInfo(in Input) []string {
@@ -320,50 +279,6 @@ func runInfo(in Input) []string {
 		list = append(list, e.Created.UTC().Format("2 January 2006, 15:04 UTC"))
 	}
 	return list
-}
-
-// A chip is a count on the first screen that opens a list.
-type chip struct {
-	Count int
-	Name  string
-	Class string
-	Items capped[string]
-}
-
-// chips returns the counts of warnings, notes and other caveats.
-func chips(in Input, all []group) []chip {
-	c := in.Comparison
-	everyNote, _ := rowNotes(all, math.MaxInt)
-	var list []chip
-	for _, count := range []struct {
-		noun, nouns, class string
-		items              []string
-	}{
-		{"warning", "warnings", "worse", warningSentences(c.Warnings)},
-		{"note on a comparison", "notes on comparisons", "", everyNote},
-		{"not measured", "not measured", "", notMeasured(c.NotMeasured)},
-		{"target with invalid runs", "targets with invalid runs", "", invalidRuns(c)},
-		{"target differs in other facts too", "targets differ in other facts too", "", alsoDiffers(c)},
-	} {
-		if len(count.items) == 0 {
-			continue
-		}
-		name := count.nouns
-		if len(count.items) == 1 {
-			name = count.noun
-		}
-		list = append(list, chip{Count: len(count.items), Name: name, Class: count.class, Items: firstRows(count.items)})
-	}
-	return list
-}
-
-// gateClass returns the CSS class of the outcome of a gate.
-func gateClass(o compare.Outcome) string {
-	switch o {
-	case compare.Passed, compare.Failed:
-		return string(o)
-	}
-	return "undecided"
 }
 
 // class returns the CSS class of a verdict: better, worse, same or undecided.
@@ -429,41 +344,4 @@ func reasons(r *result.Run) string {
 		return ""
 	}
 	return ", invalid: " + result.Joined(r.Invalid)
-}
-
-// design returns the parameters of the experiment.
-func design(in Input) []pair {
-	e := in.Experiment
-	if e.ID == "" {
-		return nil
-	}
-	d := e.Design
-	kind := d.Kind
-	if d.Parallel {
-		kind += ", the runs of a case in a block measured at the same time"
-	}
-	list := []pair{{"Experiment", e.ID}, {"Imported from", e.Imported}, {"Design", kind}}
-	if d.Blocks > 0 {
-		list = append(list, pair{"Blocks", strconv.Itoa(d.Blocks)})
-	}
-	if len(d.Looks) > 0 {
-		list = append(list, pair{"Looks after", strings.Join(integerTexts(d.Looks), ", ") + " blocks"})
-	}
-	if d.Duration > 0 {
-		list = append(list, pair{"Measured for", unit.Format(d.Duration, unit.Second) + " a run"},
-			pair{"Warm-up", unit.Format(d.Warmup, unit.Second)})
-	}
-	list = append(list,
-		pair{"Error probability (alpha)", fmt.Sprint(d.Alpha)},
-		pair{"Smallest difference that matters (delta)", fmt.Sprintf("%.3g %%", d.Delta*100)},
-		pair{"Seed", fmt.Sprint(e.Seed)}, pair{"Suite", e.Suite}, pair{"Tool", e.Tool}, pair{"Knotmeter", versions(in)})
-	if d.Budget > 0 {
-		list = append(list, pair{"Budget", seconds(d.Budget).Round(time.Second).String()})
-	}
-	for _, t := range e.Targets {
-		if t.Name != t.Spec.Text {
-			list = append(list, pair{"Target " + t.Name, t.Spec.Text})
-		}
-	}
-	return slices.DeleteFunc(list, func(p pair) bool { return p.Value == "" })
 }

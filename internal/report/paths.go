@@ -72,7 +72,7 @@ func (b *builder) paths() *pathView {
 	p.Rest = lines.Rest()
 	at := index[string]{}
 	for _, m := range lines.Rows {
-		row := b.pathRow(p, m, b.group(m.Case, m.Metric), verdicts)
+		row := b.pathRow(p, m, groupOf(b.in.Comparison, m.Case, m.Metric), verdicts)
 		key := cmp.Or(m.Planned.Workload, m.Metric)
 		if words := m.Planned.Words; words.Group != "" {
 			key, row.Path = words.Group, result.Path(words.Member)

@@ -64,7 +64,7 @@ func TestPricesOnThePage(t *testing.T) {
 	if rows := sectionRows(root, "price"); rows != len(in.Comparison.Prices) || rows == 0 {
 		t.Errorf("%d rows for %d prices", rows, len(in.Comparison.Prices))
 	}
-	if !strings.Contains(page, ">0.42 EUR/h<") {
+	if !strings.Contains(page, ">0.42 EUR/<wbr>h<") {
 		t.Error("the price is not among the facts")
 	}
 	without := network(t)

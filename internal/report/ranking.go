@@ -2,12 +2,13 @@ package report
 
 import (
 	"cmp"
-	"fmt"
+	"html/template"
 	"math"
 	"slices"
 	"strings"
 
 	"github.com/knotmeter/knotmeter/internal/compare"
+	"github.com/knotmeter/knotmeter/internal/doc"
 	"github.com/knotmeter/knotmeter/internal/metric"
 	"github.com/knotmeter/knotmeter/internal/report/chart"
 )
@@ -21,179 +22,135 @@ func (h answer) ranked(in Input) bool {
 	return len(h.Columns) > maxMatrixTargets || in.Experiment.Design.AllPairs && len(h.Columns) > 2
 }
 
-// casesPerRanking is the number of cases side by side in a page.
-const casesPerRanking = 4
-
-// A ranking is the answer with a row for each target, the best in the first case first, and a column for each case. If
-// all pairs were compared, the reader chooses the baseline.
-type ranking struct {
-	File   string
-	Tables []rankingTable
-	Rest   string // note about cases that are left out
-	// Baselines are the indices of the targets that can be chosen, the experiment's baseline first; nil without a
-	// choice.
-	Baselines []int
-	Letters   bool // whether targets have letters of groups
-}
-
-// legend explains the signs of the ranking.
-func (r ranking) legend(c compare.Comparison) string {
-	text := "Lines are sorted by the first case, the best first. Bars are medians, and the line over a bar spans the " +
-		"quartiles of the runs. Triangles point up for better and down for worse, squares are equivalent within " +
-		fmt.Sprintf("±%.3g %%, hollow circles undecided. ", c.Delta*100)
-	if r.Letters {
-		text += "Targets that share a letter in a case cannot be distinguished; ★ marks those that none is known to be " +
-			"better than. "
-	}
-	if len(r.Baselines) > 0 {
-		return text + "Choose a target to see all changes against it."
-	}
-	return text + "Changes are against " + differsFrom(c) + "."
-}
-
-// A rankingTable has at most casesPerRanking cases.
-type rankingTable struct {
-	Heads []pair // cases in plain words, with their metrics
-	Lines []rankingLine
-}
-
-type rankingLine struct {
-	At         int // index of the target
-	Name, Note string
-	Cells      []rankingCell
-}
-
-// A rankingCell is a target's value with its bar, and its comparisons with each baseline that can be chosen.
-type rankingCell struct {
-	answerCell
-	Head    string
-	Letters string
-	Best    bool // whether it shares a letter with the best target, unless all targets do
-	Against []rankingChange
-}
-
-type rankingChange struct {
-	At int // index of the baseline
-	answerCell
-}
-
-// ranking returns the ranking of rows of the matrix. If all pairs were compared, it has the changes against every
-// target.
-func (b *builder) ranking(h answer, rows []answerRow) ranking {
-	shown := firstRows(rows)
-	r := ranking{File: h.File, Rest: shown.Rest()}
-	compared := map[[4]string]compare.Row{}
-	for _, row := range b.in.Comparison.Comparisons {
-		compared[[4]string{row.Case, row.Metric, row.Baseline, row.Target}] = row
-		if b.in.Experiment.Design.AllPairs {
-			compared[[4]string{row.Case, row.Metric, row.Target, row.Baseline}] = row.Reversed(b.in.Comparison.Delta)
+// ranking returns the answer with a row for each target, the best in the first case first, and a column for each case.
+// If all pairs were compared, the reader of a page chooses the baseline.
+func (h answer) ranking(in Input) doc.Element {
+	c := in.Comparison
+	rows := map[[4]string]compare.Row{} // by case, metric, baseline and target
+	for _, r := range c.Comparisons {
+		rows[[4]string{r.Case, r.Metric, r.Baseline, r.Target}] = r
+		if in.Experiment.Design.AllPairs {
+			rows[[4]string{r.Case, r.Metric, r.Target, r.Baseline}] = r.Reversed(c.Delta)
 		}
 	}
+	if !in.Experiment.Design.AllPairs {
+		return h.rankedTable(c, c.Against(), rows)
+	}
+	choice := doc.Choice{ID: h.File, Label: "Changes against"}
+	for i, baseline := range h.Columns {
+		against := map[string]string{}
+		for _, column := range h.Columns {
+			against[column.Name] = baseline.Name
+		}
+		table := h.rankedTable(c, against, rows)
+		if i > 0 {
+			table.Name = "" // the file has the changes against the first
+		}
+		choice.Options = append(choice.Options, doc.Option{Name: baseline.Short, Table: table})
+	}
+	return choice
+}
+
+// rankedTable returns the ranking with the changes against a baseline for each target.
+func (h answer) rankedTable(c compare.Comparison, against map[string]string, rows map[[4]string]compare.Row) doc.Table {
+	t := doc.Table{Name: h.File, Apart: true, Lead: true, Legend: h.rankingLegend(c, against),
+		Drawn: "Sorted by the first case. Bars are medians, and the line over a bar spans the quartiles of the " +
+			"runs. None is known to be better than a target with ★."}
+	for _, at := range h.bestFirst() {
+		t.Rows = append(t.Rows, doc.Row{Head: h.Columns[at].Short, Sub: h.Columns[at].Note})
+	}
+	for _, r := range h.Rows {
+		t.Columns = append(t.Columns, doc.Column{Head: r.Subject + " " + r.Quantity, Note: r.Sub})
+		g := groupOf(c, r.Case, r.Metric)
+		best, bar := bestTargets(g), r.bars(c)
+		for i, at := range h.bestFirst() {
+			name, cell := h.Columns[at].Name, r.Cells[at].alone()
+			if row, compared := rows[[4]string{r.Case, r.Metric, against[name], name}]; compared {
+				cell.setComparison(row)
+			}
+			cell.Bar = bar(cell.Median, name)
+			shown := cell.cell()
+			shown.Best = best[name]
+			for _, m := range g.Members {
+				if m.Target == name {
+					shown.Letters = m.Letters
+				}
+			}
+			t.Rows[i].Cells = append(t.Rows[i].Cells, shown)
+		}
+	}
+	return t
+}
+
+// rankingLegend explains the signs of a ranking.
+func (h answer) rankingLegend(c compare.Comparison, against map[string]string) string {
+	var baselines []string
+	for _, column := range h.Columns {
+		if name := against[column.Name]; name != "" {
+			baselines = append(baselines, h.Columns[h.column(name)].Short)
+		}
+	}
+	legend := signs(c, distinct(baselines))
+	if slices.ContainsFunc(h.Rows, func(r answerRow) bool { return len(groupOf(c, r.Case, r.Metric).Members) > 0 }) {
+		legend += "; targets that share a letter cannot be told apart"
+	}
+	return legend + "."
+}
+
+// bestFirst returns the columns by their medians in the first case, the best first and those without a median last.
+func (h answer) bestFirst() []int {
 	var order []int
 	for at := range h.Columns {
 		order = append(order, at)
-		if b.in.Experiment.Design.AllPairs {
-			r.Baselines = append(r.Baselines, at)
-		}
 	}
-	for i, chunk := range slices.Collect(slices.Chunk(shown.Rows, casesPerRanking)) {
-		var cells [][]rankingCell // by case and target
-		t := rankingTable{}
-		for _, row := range chunk {
-			t.Heads = append(t.Heads, pair{row.Title(), row.Sub})
-			cells = append(cells, b.rankingCells(h, row, compared))
-		}
-		if i == 0 {
-			b.sortBy(order, chunk[0], h)
-		}
-		for _, at := range order {
-			line := rankingLine{At: at, Name: h.Columns[at].Short, Note: h.Columns[at].Note}
-			for _, column := range cells {
-				line.Cells = append(line.Cells, column[at])
-				r.Letters = r.Letters || column[at].Letters != ""
-			}
-			t.Lines = append(t.Lines, line)
-		}
-		r.Tables = append(r.Tables, t)
-	}
-	return r
-}
-
-// sortBy sorts targets by their medians in a case, the best first and those without a median last.
-func (b *builder) sortBy(order []int, row answerRow, h answer) {
-	m := b.resultOf(row)
 	worth := func(at int) float64 {
-		median, has := m.Medians[h.Columns[at].Name]
-		switch {
-		case !has || !median.Known():
+		switch median := h.Rows[0].Cells[at].Median; {
+		case !median.Known():
 			return math.Inf(1)
-		case m.Better == metric.Higher:
+		case h.Rows[0].Better == metric.Higher:
 			return -float64(median)
+		default:
+			return float64(median)
 		}
-		return float64(median)
 	}
 	slices.SortStableFunc(order, func(x, y int) int { return cmp.Compare(worth(x), worth(y)) })
+	return order
 }
 
-// resultOf returns the result of a row's case and metric.
-func (b *builder) resultOf(row answerRow) caseResult {
-	i := slices.IndexFunc(b.results, func(m caseResult) bool { return m.Case == row.Case && m.Metric == row.Metric })
-	if i < 0 {
-		return caseResult{}
-	}
-	return b.results[i]
-}
-
-// group returns the grouping of a case and metric, without members if there is none.
-func (b *builder) group(name, metricName string) compare.Group {
-	for _, g := range b.in.Comparison.Groups {
-		if g.Case == name && g.Metric == metricName {
-			return g
-		}
-	}
-	return compare.Group{}
-}
-
-// rankingCells returns the cells of a case, by target. Bars show medians from 0, with the quartiles of the runs.
-func (b *builder) rankingCells(h answer, row answerRow, compared map[[4]string]compare.Row) []rankingCell {
-	m, boxes, letters := b.resultOf(row), map[string]compare.Box{}, map[string]string{}
-	g := b.group(row.Case, row.Metric)
-	best := bestTargets(g)
-	for _, member := range g.Members {
-		letters[member.Target] = member.Letters
-	}
-	longest := 0.0
-	for _, x := range b.boxes[row.Case] {
-		if x.Metric == row.Metric {
+// bars returns a function that draws a median as a bar from 0, with the quartiles of the runs.
+func (r answerRow) bars(c compare.Comparison) func(median compare.Number, target string) template.HTML {
+	boxes, longest := map[string]compare.Box{}, 0.0
+	for _, x := range c.Boxes {
+		if x.Case == r.Case && x.Metric == r.Metric {
 			boxes[x.Target] = x
 			longest = max(longest, float64(x.Q3))
 		}
 	}
-	for _, median := range m.Medians {
-		longest = max(longest, float64(median))
-	}
-	var cells []rankingCell
-	for i, column := range h.Columns {
-		c := rankingCell{answerCell: row.Cells[i], Head: row.Title()}
-		c.Letters = letters[column.Name]
-		c.Best = best[column.Name]
-		if median, has := m.Medians[column.Name]; has && median.Known() && longest > 0 {
-			lo, hi := math.NaN(), math.NaN()
-			if x, drawn := boxes[column.Name]; drawn {
-				lo, hi = float64(x.Q1)/longest, float64(x.Q3)/longest
-			}
-			c.Bar = chart.InlineRange(float64(median)/longest, lo, hi)
+	for _, cell := range r.Cells {
+		if cell.Median.Known() {
+			longest = max(longest, float64(cell.Median))
 		}
-		for at, baseline := range h.Columns {
-			if r, has := compared[[4]string{row.Case, row.Metric, baseline.Name, column.Name}]; has {
-				change := rankingChange{At: at}
-				change.setComparison(r)
-				c.Against = append(c.Against, change)
-			}
-		}
-		cells = append(cells, c)
 	}
-	return cells
+	return func(median compare.Number, target string) template.HTML {
+		if !median.Known() || longest <= 0 {
+			return ""
+		}
+		lo, hi := math.NaN(), math.NaN()
+		if x, drawn := boxes[target]; drawn {
+			lo, hi = float64(x.Q1)/longest, float64(x.Q3)/longest
+		}
+		return chart.InlineRange(float64(median)/longest, lo, hi)
+	}
+}
+
+// groupOf returns the order of the targets in a case and metric, without members if there is none.
+func groupOf(c compare.Comparison, name, metric string) compare.Group {
+	for _, g := range c.Groups {
+		if g.Case == name && g.Metric == metric {
+			return g
+		}
+	}
+	return compare.Group{}
 }
 
 // bestTargets returns the targets of a group that no other is known to be better than: each target before them, in the
@@ -211,15 +168,4 @@ func bestTargets(g compare.Group) map[string]bool {
 		return nil
 	}
 	return best
-}
-
-// lettersOf returns the letters of the groups of indistinguishable targets, by case, metric and target.
-func lettersOf(c compare.Comparison) map[[3]string]string {
-	letters := map[[3]string]string{}
-	for _, g := range c.Groups {
-		for _, m := range g.Members {
-			letters[[3]string{g.Case, g.Metric, m.Target}] = m.Letters
-		}
-	}
-	return letters
 }

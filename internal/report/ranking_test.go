@@ -8,7 +8,7 @@ import (
 	"testing"
 
 	"github.com/knotmeter/knotmeter/internal/compare"
-	"github.com/knotmeter/knotmeter/internal/report/chart"
+	"github.com/knotmeter/knotmeter/internal/doc"
 	"github.com/knotmeter/knotmeter/internal/result"
 )
 
@@ -16,40 +16,32 @@ import (
 // against each of them.
 func TestRankingOfPairs(t *testing.T) {
 	in := inputs(t)["pairs"]
-	p := newPage(in.inStorageUnits())
-	if len(p.Rankings) == 0 {
-		t.Fatal("they are not ranked")
+	choice := newAnswer(in, groups(in), nil).block(in).Parts[0].(doc.Choice)
+	if len(choice.Options) != 6 {
+		t.Fatalf("%d baselines", len(choice.Options))
 	}
-	r := p.Rankings[0]
-	if len(r.Baselines) != 6 || len(r.Tables) != 1 || len(r.Tables[0].Lines) != 6 || !r.Letters {
-		t.Fatalf("%+v", r)
-	}
-	before := 0.0
-	for i, line := range r.Tables[0].Lines {
-		if number := medianOf(t, in, line.Cells[0].Column); i > 0 && number > before {
-			t.Errorf("%s is faster than the line above it", line.Name)
-		} else {
-			before = number
+	for _, o := range choice.Options {
+		rows, before := o.Table.Rows, 0.0
+		if len(rows) != 6 || !strings.Contains(o.Table.Legend, "share a letter") ||
+			!strings.Contains(o.Table.Legend, "each against "+o.Name) {
+			t.Fatalf("%d rows, %s", len(rows), o.Table.Legend)
 		}
-		for _, cell := range line.Cells {
-			seen := map[int]bool{line.At: true}
-			for _, change := range cell.Against {
-				if seen[change.At] {
-					t.Errorf("%s against %d: twice, or against itself", line.Name, change.At)
-				}
-				seen[change.At] = true
+		for i, row := range rows {
+			if number := medianOf(t, in, row.Head); i > 0 && number > before {
+				t.Errorf("%s is faster than the row above it", row.Head)
+			} else {
+				before = number
 			}
-			if len(seen) != 6 {
-				t.Errorf("%s is compared with %d of 6", line.Name, len(seen)-1)
+			for _, cell := range row.Cells {
+				if compared := len(cell.Parts) > 0; compared == (row.Head == o.Name) || cell.Letters == "" {
+					t.Errorf("%s against %s: %+v", row.Head, o.Name, cell)
+				}
 			}
 		}
 	}
 	page := inFormat(t, "html", in)
 	if n := strings.Count(page, `type="radio"`); n != 6 {
 		t.Errorf("%d targets can be chosen", n)
-	}
-	if !strings.Contains(page, "body:has(#against-5:checked) .against-5 { display: block; }") {
-		t.Error("choosing the last target shows nothing")
 	}
 }
 
@@ -73,13 +65,10 @@ func TestRankingAgainstTheBaseline(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	p := newPage(in.inStorageUnits())
-	if len(p.Rankings) == 0 || len(p.Rankings[0].Baselines) != 0 {
-		t.Fatalf("%+v", p.Rankings)
-	}
-	for _, line := range p.Rankings[0].Tables[0].Lines {
-		if want := map[bool]int{true: 0, false: 1}[line.Note == "baseline"]; len(line.Cells[0].Against) != want {
-			t.Errorf("%s has %d changes", line.Name, len(line.Cells[0].Against))
+	table := newAnswer(in, groups(in), nil).block(in).Parts[0].(doc.Table)
+	for _, row := range table.Rows {
+		if compared := len(row.Cells[0].Parts) > 0; compared == (row.Sub == "baseline") {
+			t.Errorf("%s: %+v", row.Head, row.Cells[0])
 		}
 	}
 	if page := inFormat(t, "html", in); strings.Contains(page, `type="radio"`) {
@@ -89,7 +78,7 @@ func TestRankingAgainstTheBaseline(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if p := newPage(few.inStorageUnits()); len(p.Rankings) > 0 {
+	if newAnswer(few, groups(few), nil).ranked(few) {
 		t.Error("four others than the baseline are ranked")
 	}
 }
@@ -98,14 +87,15 @@ func TestRankingAgainstTheBaseline(t *testing.T) {
 // every format with text.
 func TestRankingOfExperiments(t *testing.T) {
 	in := inputs(t)["several"]
-	p := newPage(in.inStorageUnits())
-	if len(p.Rankings) == 0 || len(p.Rankings[0].Tables[0].Lines) != 6 || !p.Rankings[0].Letters || len(p.Forests) != 1 {
-		t.Fatalf("%+v", p.Rankings)
+	ranking := newAnswer(in, groups(in), nil).block(in).Parts[0].(doc.Table)
+	if len(ranking.Rows) != 6 || ranking.Rows[0].Cells[0].Letters == "" {
+		t.Fatalf("%+v", ranking.Rows)
 	}
-	if last := p.Rankings[0].Tables[0].Lines[5]; last.Name != "native (cluster-6)" || last.Cells[0].Mark != chart.Worse {
+	if last := ranking.Rows[5]; last.Head != "native (cluster-6)" || last.Cells[0].Mark != doc.Worse {
 		t.Errorf("the last line is %+v", last)
 	}
-	if p.Timing.Total != 0 || p.Order != nil || p.Command != nil {
+	p := newPage(in.inStorageUnits())
+	if len(p.Forests) != 1 || p.Timing.Total != 0 || p.Order != nil || command(in) != nil {
 		t.Error("the time between experiments, or a command that repeats them, is in the page")
 	}
 	if strings.Contains(inFormat(t, "html", in), ">paired change<") {

@@ -2,6 +2,7 @@ package report
 
 import (
 	"fmt"
+	"strconv"
 	"strings"
 
 	"github.com/knotmeter/knotmeter/internal/compare"
@@ -14,57 +15,58 @@ import (
 // blocks returns the results: the primary cases, then the exploratory ones, medians if nothing is compared, and the
 // changes that a ranking leaves out.
 func (h answer) blocks(in Input, all []group) []doc.Block {
-	c := in.Comparison
 	medians, hidden := measured(in)
 	for _, role := range []result.Role{result.Primary, result.Exploratory} {
 		_, others := partition(all, role)
 		hidden += others
 	}
-	list := []doc.Block{h.block(in), medians}
-	if len(h.Folded) > 0 {
-		exploratory := h.Only(h.Folded).block(in)
-		exploratory.Title, exploratory.Level = "Exploratory", doc.Detail
-		exploratory.Count = unit.Plural(len(h.Folded), "exploratory case")
-		exploratory.About = "No verdict was planned for these; false discoveries are controlled."
-		list = append(list, exploratory)
-	}
-	if h.ranked(in) {
+	list := []doc.Block{h.block(in), medians, h.exploratory(in)}
+	if in.Experiment.Design.AllPairs && h.ranked(in) {
 		list = append(list, comparisons(all))
 	}
-	if len(all)+len(c.Medians) == 0 {
-		list = append(list, doc.Block{Parts: []doc.Element{doc.Paragraph{Text: nothingToCompareText, Tone: doc.Warning}}})
-	}
+	list = append(list, nothing(in))
 	if hidden > 0 {
 		list = append(list, doc.Block{Level: doc.Detail, Count: unit.Plural(hidden, "further metric"),
 			Parts: faint(fmt.Sprintf("%d more metrics of these cases are in the HTML report and in -o json.", hidden))})
 	}
-	return present(list...)
+	return list
+}
+
+// exploratory returns the matrix of the exploratory cases, if there are primary ones.
+func (h answer) exploratory(in Input) doc.Block {
+	b := h.Only(h.Folded).block(in)
+	b.Title, b.Level, b.Count = "Exploratory", doc.Detail, unit.Plural(len(h.Folded), "exploratory case")
+	b.About = "No verdict was planned for these; false discoveries are controlled."
+	return b
+}
+
+// nothing returns a message for an experiment without results.
+func nothing(in Input) doc.Block {
+	if len(in.Comparison.Comparisons)+len(in.Comparison.Medians) > 0 {
+		return doc.Block{}
+	}
+	return doc.Block{Parts: []doc.Element{doc.Paragraph{Text: nothingToCompareText, Tone: doc.Warning}}}
 }
 
 // block returns the matrix with the legend of its signs: ranked, with a row for each target, or with a row for each
 // case.
 func (h answer) block(in Input) doc.Block {
-	if len(h.Rows) == 0 {
+	switch {
+	case len(h.Rows) == 0:
 		return doc.Block{}
+	case h.ranked(in):
+		return doc.Block{Parts: []doc.Element{h.ranking(in)}}
 	}
-	legend := signs(in.Comparison, h)
-	table := h.table()
-	if letters := lettersOf(in.Comparison); h.ranked(in) {
-		table = h.rankedTable(letters)
-		if len(letters) > 0 {
-			legend += "; targets that share a letter cannot be told apart"
-		}
-	}
-	table.Legend = legend + "."
-	return doc.Block{Parts: []doc.Element{table}}
-}
-
-// table returns a row for each case, and a column for each target.
-func (h answer) table() doc.Table {
-	table := doc.Table{Name: h.File}
+	var baselines []string
+	table := doc.Table{Name: h.File, Lead: true, Drawn: "Bars are the interval of the change on one logarithmic axis; " +
+		"the band is the smallest difference that matters, and an arrow is an end beyond the axis or without a bound."}
 	for _, c := range h.Columns {
 		table.Columns = append(table.Columns, doc.Column{Head: c.Short, Note: c.Note})
+		if c.Note == "baseline" {
+			baselines = append(baselines, c.Short)
+		}
 	}
+	table.Legend = signs(in.Comparison, baselines) + "."
 	for _, r := range h.Rows {
 		row := doc.Row{Group: r.Subject, Head: r.Quantity, Sub: strings.Join(nonEmpty(r.Sub, r.Reference), "; ")}
 		for _, c := range r.Cells {
@@ -72,13 +74,17 @@ func (h answer) table() doc.Table {
 		}
 		table.Rows = append(table.Rows, row)
 	}
-	return table
+	return doc.Block{Parts: []doc.Element{table}}
 }
 
 // cell returns a cell with its change, interval and verdict, if it has a comparison.
 func (c answerCell) cell() doc.Cell {
-	cell := doc.Cell{Text: c.Value(), Notes: nonEmpty(c.Directions)}
+	cell := doc.Cell{Text: c.Value(), Notes: nonEmpty(c.Directions), Plot: c.Bar}
+	for _, f := range c.Marks {
+		cell.Links = append(cell.Links, doc.Hyperlink{ID: f.ID(), Sign: f.Sign() + strconv.Itoa(f.Number), Label: f.Label()})
+	}
 	if c.Word == "" {
+		cell.More = nonEmpty(c.Share)
 		return cell
 	}
 	cell.Mark = doc.Mark(c.Mark)
@@ -86,24 +92,10 @@ func (c answerCell) cell() doc.Cell {
 	if c.Why != "" {
 		cell.Notes = append(cell.Notes, "undecided: "+c.Why)
 	}
+	if c.Needed > 0 {
+		cell.More = []string{fmt.Sprintf("about %d blocks needed", c.Needed)}
+	}
 	return cell
-}
-
-// rankedTable returns a row for each target, and a column for each case, with the letters of groups.
-func (h answer) rankedTable(letters map[[3]string]string) doc.Table {
-	table := doc.Table{Name: h.File, Apart: true}
-	for _, r := range h.Rows {
-		table.Columns = append(table.Columns, doc.Column{Head: r.Subject + " " + r.Quantity, Note: r.Sub})
-	}
-	for i, c := range h.Columns {
-		row := doc.Row{Head: c.Short}
-		for _, r := range h.Rows {
-			row.Cells = append(row.Cells, doc.Cell{Text: r.Cells[i].Value(), Mark: doc.Mark(r.Cells[i].Mark),
-				Letters: letters[[3]string{r.Case, r.Metric, c.Name}]})
-		}
-		table.Rows = append(table.Rows, row)
-	}
-	return table
 }
 
 // comparisons returns the change of each target against each that it is compared with.
@@ -149,13 +141,7 @@ func (g group) reference() string {
 }
 
 // signs returns the legend of the signs before changes.
-func signs(c compare.Comparison, h answer) string {
-	var baselines []string
-	for _, column := range h.Columns {
-		if column.Note == "baseline" {
-			baselines = append(baselines, column.Short)
-		}
-	}
+func signs(c compare.Comparison, baselines []string) string {
 	return fmt.Sprintf("▲ better, ▼ worse, = equivalent within ±%.3g %%, ~ undecided, each against %s",
 		c.Delta*100, prose.Enumerate(baselines))
 }

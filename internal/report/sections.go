@@ -13,11 +13,34 @@ import (
 
 // document returns a report for media that do not draw: what belongs to the answer first, then the details.
 func document(in Input, all []group) []doc.Block {
-	h := newAnswer(in, all, nil, nil)
+	h := newAnswer(in, all, nil)
 	blocks := slices.Concat([]doc.Block{gates(in.Comparison)}, h.blocks(in, all), conclusionSections(in),
-		[]doc.Block{{Parts: faint(blocksNeededText(h), causesSentence(in))}}, sections(in), caveats(in, all))
+		[]doc.Block{h.outlook(in)}, sections(in), caveats(in, shown(all), maxNotes), []doc.Block{audited(in.Comparison)})
 	slices.SortStableFunc(blocks, func(a, b doc.Block) int { return cmp.Compare(a.Level, b.Level) })
 	return present(blocks...)
+}
+
+// notices returns what a reader must know of the design and of its conditions before any number.
+func notices(in Input) doc.Block {
+	var b doc.Block
+	texts := sessionChanges(in.Comparison)
+	if !in.Comparison.Paired {
+		texts = append([]string{unpairedText}, texts...)
+	}
+	for _, text := range texts {
+		b.Parts = append(b.Parts, doc.Paragraph{Text: text, Tone: doc.Warning})
+	}
+	return b
+}
+
+// outlook returns what it would take to decide more, and what is known of causes.
+func (h answer) outlook(in Input) doc.Block {
+	b := doc.Block{Parts: faint(blocksNeededText(h))}
+	if text := causesSentence(in); text != "" {
+		b.Parts = append(b.Parts, doc.Paragraph{Text: text, Tone: doc.Faint,
+			Link: doc.Hyperlink{ID: "why", Label: "See why."}})
+	}
+	return b
 }
 
 // sections returns the sections of a report that have something to tell, in its order.
@@ -27,13 +50,21 @@ func sections(in Input) []doc.Block {
 
 // gates returns the outcome of each gate. It comes first, because gates determine the exit status.
 func gates(c compare.Comparison) doc.Block {
-	var outcomes []string
+	var list doc.Entries
 	for _, g := range c.Gates {
-		outcomes = append(outcomes, fmt.Sprintf("%s: %s (%s)", g.Outcome, g.Sentence, g.Gate))
+		e := doc.Entry{Mark: doc.Undecided, Label: string(g.Outcome), Text: fmt.Sprintf("%s (%s)", g.Sentence, g.Gate)}
+		switch g.Outcome {
+		case compare.Passed:
+			e.Mark = doc.Passed
+		case compare.Failed:
+			e.Mark = doc.Failed
+		}
+		list = append(list, e)
 	}
-	b := list("Gates", outcomes, "")
-	b.Level = doc.Answer
-	return b
+	if len(list) == 0 {
+		return doc.Block{}
+	}
+	return doc.Block{Title: "Gates", Parts: []doc.Element{list}}
 }
 
 // conclusionSections returns the sections between the results and sections; a page draws them.
@@ -46,18 +77,24 @@ func conclusionSections(in Input) []doc.Block {
 			Parts: []doc.Element{doc.Items(rest)}})
 	}
 	exploratory := conclusions(c.Groups, false)
-	why := list("Why", causeLines(in), "")
-	why.About = "What else differs between the two targets in the blocks of a verdict, in the direction that harms."
 	return present(
 		list("Order", conclusions(c.Groups, true), "the order of all targets"),
 		list("Order in exploratory rows", exploratory, "the order in "+counted(exploratory, "exploratory row")),
 		list("By group of cases", subjectSentences(c), ""),
-		scale, why,
+		scale, why(in),
 	)
 }
 
-// caveats returns the sections below the results with what a reader has to know about them; a page has them as chips.
-func caveats(in Input, all []group) []doc.Block {
+// shown returns the groups that tables show.
+func shown(all []group) []group {
+	primary, _ := partition(all, result.Primary)
+	exploratory, _ := partition(all, result.Exploratory)
+	return slices.Concat(primary, exploratory)
+}
+
+// caveats returns the sections below the results with what a reader has to know about them, with at most so many notes
+// on single comparisons; a page has them as chips.
+func caveats(in Input, noted []group, most int) []doc.Block {
 	c := in.Comparison
 	var acute doc.Block
 	var standing []string
@@ -80,11 +117,10 @@ func caveats(in Input, all []group) []doc.Block {
 		}
 	}
 	if worst := newFindings(c).Worst(); worst != "" {
-		acute.Parts = append(acute.Parts, doc.Paragraph{Text: worst})
+		acute.Parts = append(acute.Parts, doc.Paragraph{Text: worst, Tone: doc.Warning,
+			Link: doc.Hyperlink{ID: "audit", Label: "See the audit."}})
 	}
-	primary, _ := partition(all, result.Primary)
-	exploratory, _ := partition(all, result.Exploratory)
-	notes, allNotes := rowNotes(slices.Concat(primary, exploratory), maxNotes)
+	notes, allNotes := rowNotes(noted, most)
 	invalid, differ := 0, alsoDiffers(c)
 	for _, t := range c.Targets {
 		invalid += t.Invalid
@@ -96,7 +132,6 @@ func caveats(in Input, all []group) []doc.Block {
 	return present(acute,
 		list("Notes on single comparisons", notes, unit.Plural(allNotes, "note")),
 		list("Standing warnings", standing, counted(standing, "standing warning")),
-		list("Implausible", findings(c), counted(c.Findings, "audit finding")),
 		list("Not measured", notMeasured(rest), fmt.Sprintf("%d not measured", len(rest))),
 		list("Also differs from "+differsFrom(c)+" (its value in brackets)", differ, differing),
 		list("Invalid runs, repeated with their block", invalidRuns(c), unit.Plural(invalid, "invalid run")),

@@ -2,43 +2,27 @@ package report
 
 import (
 	"fmt"
-	"html/template"
 	"slices"
 	"strings"
 
 	"github.com/knotmeter/knotmeter/internal/compare"
+	"github.com/knotmeter/knotmeter/internal/doc"
 	"github.com/knotmeter/knotmeter/internal/report/chart"
 	"github.com/knotmeter/knotmeter/internal/result"
 	"github.com/knotmeter/knotmeter/internal/stats"
 	"github.com/knotmeter/knotmeter/internal/unit"
 )
 
-// A sheetEntry is an entry of the specification sheet of a single target: a value, and figures to compare it with.
-type sheetEntry struct {
-	Title, Sub   string
-	Number, Unit string
-	Bar          template.HTML // share of the node-to-node reference
-	Lines        []sheetLine
-}
-
-type sheetLine struct{ Text, Class string }
-
-// addLine adds a line of text, unless it is empty.
-func (s *sheetEntry) addLine(text string) {
-	if text != "" {
-		s.Lines = append(s.Lines, sheetLine{Text: text})
-	}
-}
-
-// specificationSheet returns the specification sheet of an experiment with one target; nil if it has several. The list
-// holds the important metrics of each case. Cases that serve as the reference of others are shown only as such.
-func specificationSheet(in Input, list []compare.Median) []sheetEntry {
+// specificationSheet returns the values of an experiment with one target, each with figures to compare it with: a card
+// for each case, in a page. The list holds the important metrics of each case. Cases that serve as the reference of
+// others are shown only as such.
+func specificationSheet(in Input, list []compare.Median) doc.Block {
 	if len(in.Experiment.Targets) != 1 {
-		return nil
+		return doc.Block{}
 	}
 	cases, published := in.casesByName(), publications(in)
 	others := slices.ContainsFunc(list, func(m compare.Median) bool { return m.Role != result.Bound })
-	var specs []sheetEntry
+	t := doc.Table{Lead: true, Columns: []doc.Column{{Head: "median"}}}
 	at := index[string]{}
 	for _, m := range list {
 		if m.Role == result.Bound && others {
@@ -46,25 +30,28 @@ func specificationSheet(in Input, list []compare.Median) []sheetEntry {
 		}
 		i, first := at.add(m.Case)
 		if !first {
-			specs[i].addLine(m.Metric + " " + format(m.Median, m.Unit))
+			c := &t.Rows[i].Cells[0]
+			c.Notes = append(c.Notes, m.Metric+" "+format(m.Median, m.Unit))
 			continue
 		}
-		s := sheetEntry{Sub: m.Case + " " + m.Metric + ", " + betterText(m.Better)}
-		subject, quantity := subjectAndQuantity(cases[m.Case], m.Metric)
-		s.Title = subject + " · " + quantity
-		s.Number, s.Unit, _ = strings.Cut(format(m.Median, m.Unit), " ")
-		s.addLine(intervalText(m))
+		c := doc.Cell{Text: format(m.Median, m.Unit), Notes: []string{intervalText(m)}}
 		if b := m.UpperBound; b != nil {
-			s.addLine(fmt.Sprintf("%s (%s)", shareOfNodeToNode(*b), format(b.Median, m.Unit)))
+			c.Notes = append(c.Notes, fmt.Sprintf("%s (%s)", shareOfNodeToNode(*b), format(b.Median, m.Unit)))
 			if b.Faster == "" {
-				s.Bar = chart.Inline(float64(b.TargetShare))
+				c.Plot = chart.Inline(float64(b.TargetShare))
 			}
 		}
-		s.objectives(in.Comparison, m.Case)
-		s.published(published, m)
-		specs = append(specs, s)
+		for _, o := range in.Comparison.Objectives {
+			if o.Case == m.Case {
+				c.Notes = append(c.Notes, fmt.Sprintf("objective p99 ≤ %s: %s", unit.Format(o.Limit, unit.Second), o.Outcome))
+			}
+		}
+		c.Notes = append(c.Notes, publishedOf(published, m)...)
+		subject, quantity := subjectAndQuantity(cases[m.Case], m.Metric)
+		t.Rows = append(t.Rows, doc.Row{Group: subject, Head: quantity,
+			Sub: m.Case + " " + m.Metric + ", " + betterText(m.Better), Cells: []doc.Cell{c}})
 	}
-	return specs
+	return doc.Block{Parts: slices.Concat(parts(t), faint(detectableText(in, list)))}
 }
 
 // intervalText returns the interval of a median and its number of runs.
@@ -87,25 +74,8 @@ func shareOfNodeToNode(b compare.UpperBound) string {
 	return fmt.Sprintf("%.0f %% of node to node", b.TargetShare*100)
 }
 
-// objectives adds the outcomes of the objectives of a case.
-func (s *sheetEntry) objectives(c compare.Comparison, name string) {
-	for _, o := range c.Objectives {
-		if o.Case != name {
-			continue
-		}
-		line := sheetLine{Text: fmt.Sprintf("objective p99 ≤ %s: %s", unit.Format(o.Limit, unit.Second), o.Outcome)}
-		switch o.Outcome {
-		case compare.Met:
-			line.Class = "badge passed"
-		case compare.NotMet:
-			line.Class = "badge failed"
-		}
-		s.Lines = append(s.Lines, line)
-	}
-}
-
-// published adds the figures that others published of the same case and metric: of matched targets, or of all.
-func (s *sheetEntry) published(list []publication, m compare.Median) {
+// publishedOf returns the figures that others published of the same case and metric: of matched targets, or of all.
+func publishedOf(list []publication, m compare.Median) (lines []string) {
 	for _, p := range list {
 		for _, row := range p.Rows {
 			if row.Ours != m.Case || row.Metric != m.Metric {
@@ -126,17 +96,15 @@ func (s *sheetEntry) published(list []publication, m compare.Median) {
 			if rest := len(figures) - most; rest > 0 {
 				texts = append(texts, fmt.Sprintf("%d more below", rest))
 			}
-			s.addLine("published, " + p.Name + ": " + strings.Join(texts, "; "))
+			lines = append(lines, "published, "+p.Name+": "+strings.Join(texts, "; "))
 		}
 	}
+	return lines
 }
 
-// detectableText returns the change that a comparison with this target could detect; empty without planned blocks or
-// with too few runs.
+// detectableText returns the change that a comparison with a target could detect; empty without planned blocks or with
+// too few runs.
 func detectableText(in Input, list []compare.Median) string {
-	if len(in.Experiment.Targets) != 1 {
-		return ""
-	}
 	cases, least, most := in.casesByName(), compare.Missing(), compare.Missing()
 	for _, m := range list {
 		if m.Role != result.Primary || m.Metric != cases[m.Case].Metric || !m.Detectable.Known() {

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/knotmeter/knotmeter/internal/compare"
+	"github.com/knotmeter/knotmeter/internal/doc"
 	"github.com/knotmeter/knotmeter/internal/published"
 	"github.com/knotmeter/knotmeter/internal/unit"
 )
@@ -19,28 +20,28 @@ func TestSheetOfOneTarget(t *testing.T) {
 	in.Reference = []published.Table{{Name: "elsewhere", Rows: []published.Row{{Case: "pod-pod/other/tcp-rr",
 		Metric: "p50", Unit: unit.Second, Figures: []published.Figure{{Target: "x", Value: 1e-3},
 			{Target: "y", Value: 2e-3}, {Target: "z", Value: 3e-3}}}}}}
-	p := newPage(in.inStorageUnits())
-	if len(p.Sheet) != 2 {
-		t.Fatalf("%d lines: %+v", len(p.Sheet), p.Sheet)
+	first, _ := splitMedians(in)
+	b := specificationSheet(in, first)
+	rows := b.Parts[0].(doc.Table).Rows
+	if len(rows) != 2 {
+		t.Fatalf("%d cases: %+v", len(rows), rows)
 	}
-	i := slices.IndexFunc(p.Sheet, func(s sheetEntry) bool { return strings.Contains(s.Sub, "tcp-rr") })
-	var lines []string
-	for _, l := range p.Sheet[i].Lines {
-		lines = append(lines, l.Text)
-	}
-	text := strings.Join(lines, "\n")
+	i := slices.IndexFunc(rows, func(r doc.Row) bool { return strings.Contains(r.Sub, "tcp-rr") })
+	text := strings.Join(rows[i].Cells[0].Notes, "\n")
 	for _, want := range []string{" at 95 %, 11 runs\n", "objective p99 ≤ 1.00 s: not met",
 		"published, elsewhere: x 1.00 ms; y 2.00 ms; 1 more below", "p99 "} {
 		if !strings.Contains(text, want) {
 			t.Errorf("no %q in\n%s", want, text)
 		}
 	}
-	if !strings.Contains(p.Detectable, "11 blocks would show a change of +") {
-		t.Errorf("%q", p.Detectable)
+	if detectable := b.Parts[1].(doc.Paragraph).Text; !strings.Contains(detectable, "11 blocks would show a change of +") {
+		t.Errorf("%q", detectable)
 	}
 	for _, other := range []string{"two", "nothing"} {
-		if p := newPage(inputs(t)[other].inStorageUnits()); len(p.Sheet) > 0 || p.Detectable != "" {
-			t.Errorf("%s: %+v", other, p.Sheet)
+		in := inputs(t)[other]
+		first, _ := splitMedians(in)
+		if b := specificationSheet(in, first); len(b.Parts) > 0 {
+			t.Errorf("%s: %+v", other, b.Parts)
 		}
 	}
 }

@@ -24,7 +24,7 @@ type TextOptions struct {
 func Matrix(w io.Writer, in Input, options TextOptions) error {
 	t := options.terminal()
 	in = in.inStorageUnits()
-	t.Block(newAnswer(in, groups(in), nil, nil).block(in))
+	t.Block(newAnswer(in, groups(in), nil).block(in))
 	return write(w, t.String())
 }
 
@@ -33,29 +33,22 @@ func Matrix(w io.Writer, in Input, options TextOptions) error {
 func Text(w io.Writer, in Input, options TextOptions) error {
 	t := options.terminal()
 	in = in.inStorageUnits()
-	c, all := in.Comparison, groups(in)
+	c, blocks := in.Comparison, document(in, groups(in))
 	t.Paragraph("", "", c.Headline+".")
 	t.Faint(c.Summary)
-	if !c.Paired {
-		t.Paragraph("", "", unpairedText)
-	}
-	for _, s := range sessionChanges(c) {
-		t.Paragraph("! ", "  ", s)
-	}
+	t.Block(notices(in))
 	t.Line("")
-	for _, b := range document(in, all) {
+	for _, b := range blocks {
 		t.Block(b)
 	}
 	if options.Verbose {
-		t.Paragraph("", "", c.Scope)
-		t.Paragraph("", "", howToRead(c))
-		t.Line("")
+		t.Block(method(in))
 		t.Block(list("Time", timingOf(in).sentences(), ""))
 		return write(w, strings.TrimRight(t.String(), "\n")+"\n")
 	}
 	if len(t.Omitted) > 0 {
 		where := "--verbose and the report"
-		if causesSentence(in) != "" {
+		if slices.ContainsFunc(blocks, func(b doc.Block) bool { return b.ID == "why" }) {
 			where = "--verbose, 'knotmeter explain' and the report"
 		}
 		t.Faint("Also: " + prose.Enumerate(t.Omitted) + "; " + where + " have them.")
@@ -109,19 +102,6 @@ func howToRead(c compare.Comparison) string {
 	return fmt.Sprintf("Change: estimate and interval of target against %s. Better and worse: the interval excludes "+
 		"zero; equivalent: it lies within ±%.3g %%; undecided (~): the runs do not tell.",
 		prose.Enumerate(baselines(c)), c.Delta*100)
-}
-
-// findings returns the findings of the audit as sentences.
-func findings(c compare.Comparison) []string {
-	var list []string
-	for _, f := range c.Findings {
-		rule := f.Rule
-		if where := nonEmpty(f.Case, f.Metric, f.Target); len(where) > 0 {
-			rule += " (" + strings.Join(where, ", ") + ")"
-		}
-		list = append(list, strings.TrimSpace(fmt.Sprintf("%s: %s %s", rule, f.Saw, f.Why)))
-	}
-	return list
 }
 
 // nonEmpty returns the parts that are not empty.

@@ -13,7 +13,9 @@ func HostileBlock() doc.Block {
 			{Text: Hostile, Parts: []string{Hostile, Hostile}, Notes: []string{Hostile}}, {Text: Hostile},
 		}}}}
 	return doc.Block{ID: "hostile", Title: Hostile, About: Hostile, Parts: []doc.Element{
-		doc.Paragraph{Text: Hostile}, doc.Items{Hostile}, table,
+		doc.Paragraph{Text: Hostile, Link: doc.Hyperlink{ID: "x", Label: Hostile}}, doc.Items{Hostile}, table,
+		doc.Entries{{Label: Hostile, Text: Hostile, Details: []string{Hostile}}},
+		doc.Choice{ID: "hostile", Label: Hostile, Options: []doc.Option{{Name: Hostile, Table: table}}},
 		doc.Figure{Title: Hostile, Note: Hostile, Caption: Hostile, Legend: []doc.Label{{Name: Hostile}},
 			Links: []doc.Hyperlink{{ID: Hostile, Sign: Hostile, Label: Hostile}}, Plot: "<svg></svg>",
 			Columns: []doc.Label{{Name: Hostile, Note: Hostile}}, Table: table},
@@ -23,13 +25,19 @@ func HostileBlock() doc.Block {
 
 // Block returns a block with every kind of part.
 func Block() doc.Block {
+	lead := Table()
+	lead.Lead, lead.Rows[0].Cells[0].Best = true, true
 	return doc.Block{ID: "sample", Title: "Sample", About: "About the sample.", Parts: []doc.Element{
 		doc.Paragraph{Text: "A paragraph of -5 % or so."},
 		doc.Paragraph{Text: "A warning.", Tone: doc.Warning},
 		doc.Paragraph{Text: "Small print.", Tone: doc.Faint},
 		doc.Paragraph{Text: "knotmeter run a b", Tone: doc.Code},
 		doc.Items{"one", "two"},
+		doc.Entries{{ID: "entry", Mark: doc.Passed, Label: "passed", Text: "It holds.", Details: []string{"a detail"}},
+			{Label: "unmarked"}},
 		Table(),
+		doc.Choice{ID: "against", Label: "Changes against", Options: []doc.Option{{Name: "native", Table: lead},
+			{Name: "vxlan", Table: lead}}},
 		doc.Figure{Name: "sample", Title: "A figure", Caption: "Its caption.", Plot: "<svg></svg>",
 			Columns: []doc.Label{{Name: "lab:vxlan", Note: "a note"}}, Table: Table()},
 		doc.Figure{Title: "Lines", Note: "in s", Caption: "A sentence that says the same.", Plot: "<svg></svg>",

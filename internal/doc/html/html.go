@@ -5,6 +5,7 @@ import (
 	_ "embed"
 	"fmt"
 	"html/template"
+	"slices"
 	"strings"
 	"sync"
 
@@ -25,33 +26,80 @@ var source string
 // blocks returns the templates. They are parsed when the first page is made, since most commands make none.
 var blocks = sync.OnceValue(func() *template.Template {
 	return template.Must(template.New("").Funcs(template.FuncMap{
-		"typeset": prose.Typeset, "breakable": Breakable, "kind": kind, "class": cell.class,
-		"rest":   func(all int) string { return Rest(min(all, MaxRows), all) },
-		"first":  func(list []doc.Row) []doc.Row { return list[:min(len(list), MaxRows)] },
-		"shown":  func(list doc.Items) doc.Items { return list[:min(len(list), MaxRows)] },
-		"add":    func(a, b int) int { return a + b },
-		"pair":   func(column doc.Column, c doc.Cell) cell { return cell{column, c} },
-		"short":  func(t doc.Table) bool { return len(t.Rows) <= maxOpenRows },
-		"folded": func(b doc.Block) bool { return b.Level == doc.Data },
-		"tone":   func(p doc.Paragraph) string { return [...]string{"", "warn", "about", "code"}[p.Tone] },
+		"typeset": prose.Typeset, "breakable": Breakable, "kind": kind, "chunks": chunks, "pair": newCell,
+		"legend":    legend,
+		"rest":      func(all int) string { return Rest(min(all, MaxRows), all) },
+		"first":     func(list []doc.Row) []doc.Row { return list[:min(len(list), MaxRows)] },
+		"shown":     func(list doc.Items) doc.Items { return list[:min(len(list), MaxRows)] },
+		"entries":   func(list doc.Entries) doc.Entries { return list[:min(len(list), MaxRows)] },
+		"add":       func(a, b int) int { return a + b },
+		"arguments": doc.Arguments,
+		"short":     func(t doc.Table) bool { return len(t.Rows) <= maxOpenRows },
+		"folded": func(b doc.Block) bool {
+			return b.Level == doc.Data && b.Title != "" || b.Level == doc.Detail && b.Count != ""
+		},
+		"tone": func(p doc.Paragraph) string { return [...]string{"", "warn", "about", "code"}[p.Tone] },
 	}).Parse(source))
 })
 
-// A cell is a cell with its column.
-type cell struct {
-	Column doc.Column
-	Cell   doc.Cell
+// drawnSigns replaces the signs of marks by those that a page draws.
+var drawnSigns = strings.NewReplacer("= equivalent", "■ equivalent", "~ undecided", "○ undecided")
+
+func legend(t doc.Table) string {
+	return strings.TrimSpace(drawnSigns.Replace(t.Legend) + " " + t.Drawn)
 }
 
-// class returns the CSS class of a cell.
-func (c cell) class() string {
+// maxLeadColumns is the number of columns of the answer that are next to each other if its table may be split.
+const maxLeadColumns = 4
+
+// chunks splits the columns of a large table that may be split into tables below each other.
+func chunks(t doc.Table) []doc.Table {
+	if !t.Lead || !t.Apart || len(t.Columns) <= maxLeadColumns {
+		return []doc.Table{t}
+	}
+	var list []doc.Table
+	for from := 0; from < len(t.Columns); from += maxLeadColumns {
+		to := min(from+maxLeadColumns, len(t.Columns))
+		part := t
+		part.Columns, part.Rows = t.Columns[from:to], slices.Clone(t.Rows)
+		for i := range part.Rows {
+			part.Rows[i].Cells = part.Rows[i].Cells[from:to]
+		}
+		list = append(list, part)
+	}
+	return list
+}
+
+// A cell is a cell with its column. That of a large table has the parts of its value, which have different sizes.
+type cell struct {
+	Column       doc.Column
+	Cell         doc.Cell
+	Lead         bool
+	Number, Unit string
+	Class        string // of CSS
+}
+
+func newCell(t doc.Table, column int, from doc.Cell) cell {
+	c := cell{Column: t.Columns[column], Cell: from, Lead: t.Lead, Class: string(from.Mark)}
 	switch {
 	case c.Column.Words:
-		return "words"
+		c.Class = "words"
 	case c.Column.Axis != "":
-		return "drawing"
+		c.Class = "drawing"
 	}
-	return string(c.Cell.Mark)
+	if !t.Lead {
+		return c
+	}
+	c.Number = from.Text
+	if from.Best {
+		c.Class += " best"
+	}
+	if c.Number != "" && strings.ContainsAny(c.Number[:1], "-0123456789") {
+		c.Number, c.Unit, _ = strings.Cut(c.Number, " ")
+	} else {
+		c.Class += " none"
+	}
+	return c
 }
 
 // Block returns a block as a section with a heading of the second level. The error is one of the templates.
@@ -63,6 +111,15 @@ func Block(b doc.Block) (template.HTML, error) {
 	return template.HTML(s.String()), nil
 }
 
+// Inner returns a block as a part of a section of its user's: below a smaller heading, or folded.
+func Inner(b doc.Block) (template.HTML, error) {
+	var s strings.Builder
+	if err := blocks().ExecuteTemplate(&s, "block", b); err != nil {
+		return "", fmt.Errorf("render %s: %w", b.Title, err)
+	}
+	return template.HTML(s.String()), nil
+}
+
 // kind returns the name of the template of a part.
 func kind(p doc.Element) string {
 	switch p.(type) {
@@ -70,6 +127,10 @@ func kind(p doc.Element) string {
 		return "paragraph"
 	case doc.Items:
 		return "list"
+	case doc.Entries:
+		return "entries"
+	case doc.Choice:
+		return "choice"
 	case doc.Table:
 		return "table"
 	case doc.Figure:

@@ -79,8 +79,12 @@ func (m *Comment) parts(b doc.Block) {
 			m.Paragraph(p)
 		case doc.Items:
 			m.List(p)
+		case doc.Entries:
+			m.entries(p)
 		case doc.Table:
 			m.table(p)
+		case doc.Choice:
+			m.table(p.Options[0].Table)
 		case doc.Figure:
 			switch {
 			case len(p.Table.Rows) > 0:
@@ -89,10 +93,13 @@ func (m *Comment) parts(b doc.Block) {
 				m.List([]string{p.Caption})
 			}
 		case doc.Block:
-			if p.Level != doc.Data {
-				m.Line("**" + Escape(p.Title) + "**")
-				m.parts(p)
+			if p.Level == doc.Data {
+				continue
 			}
+			if p.Title != "" {
+				m.Line("**" + Escape(p.Title) + "**")
+			}
+			m.parts(p)
 		}
 	}
 }
@@ -101,6 +108,20 @@ func (m *Comment) parts(b doc.Block) {
 func (m *Comment) List(items []string) {
 	for _, item := range items {
 		m.Put("- " + Escape(item) + "\n")
+	}
+	m.End()
+}
+
+func (m *Comment) entries(list doc.Entries) {
+	for _, e := range list {
+		text := "- " + strings.TrimSpace(e.Mark.Sign()+" **"+Escape(e.Label)+"**")
+		if e.Text != "" {
+			text += ": " + Escape(e.Text)
+		}
+		m.Put(text + "\n")
+		for _, detail := range e.Details {
+			m.Put("  - " + Escape(detail) + "\n")
+		}
 	}
 	m.End()
 }

@@ -73,8 +73,12 @@ func (w *Terminal) parts(b doc.Block) {
 			for _, item := range p {
 				w.Paragraph("  - ", "    ", item)
 			}
+		case doc.Entries:
+			w.entries(p)
 		case doc.Table:
 			w.table(p)
+		case doc.Choice:
+			w.table(p.Options[0].Table)
 		case doc.Figure:
 			if len(p.Table.Rows) == 0 {
 				if p.Caption != "" {
@@ -87,9 +91,27 @@ func (w *Terminal) parts(b doc.Block) {
 			w.table(p.Table)
 		case doc.Block:
 			if p.Level <= w.Level {
-				w.Line("")
-				w.styled(bold, prose.Plain(p.Title))
+				if p.Title != "" {
+					w.Line("")
+					w.styled(bold, prose.Plain(p.Title))
+				}
 				w.parts(p)
+			}
+		}
+	}
+}
+
+// entries writes a list of entries; the answer alone does without their details.
+func (w *Terminal) entries(list doc.Entries) {
+	for _, e := range list {
+		text := strings.TrimSpace(e.Mark.Sign() + " " + e.Label)
+		if e.Text != "" {
+			text += ": " + e.Text
+		}
+		w.Paragraph("  - ", "    ", text)
+		if w.Level > doc.Answer {
+			for _, detail := range e.Details {
+				w.Paragraph("      - ", "        ", detail)
 			}
 		}
 	}
@@ -102,10 +124,23 @@ func (w *Terminal) paragraph(p doc.Paragraph) {
 	case doc.Faint:
 		w.Faint(p.Text)
 	case doc.Code:
-		w.Line("    " + prose.Plain(p.Text)) // it is copied, so that no line may end
+		w.command(prose.Plain(p.Text))
 	default:
 		w.Paragraph("", "  ", p.Text)
 	}
+}
+
+// command writes a command on as many lines as it needs, which a shell joins: it is copied.
+func (w *Terminal) command(text string) {
+	line := "   "
+	for i, argument := range doc.Arguments(text) {
+		if i > 0 && prose.Width(line)+1+prose.Width(argument) > w.Width-len(" \\") {
+			w.Line(line + " \\")
+			line = "     "
+		}
+		line += " " + argument
+	}
+	w.Line(line)
 }
 
 // Faint writes a paragraph that matters less than the others.
@@ -246,8 +281,9 @@ func (w *Terminal) table(t doc.Table) {
 		}
 	}
 	below := withWordsBelow(t)
+	long := w.Level == doc.Answer && len(t.Rows)*(len(t.Columns)+1) > screen
 	for parts := most; parts >= 0; parts-- {
-		if parts == most-1 && hasVerdicts(t) && (w.Level > doc.Answer || len(t.Rows)*(len(t.Columns)+1) <= screen) {
+		if parts == most-1 && hasVerdicts(t) && !long {
 			break // every verdict has its interval, unless that takes more than a screen of the answer
 		}
 		for _, t := range []doc.Table{t, below} {
@@ -260,11 +296,24 @@ func (w *Terminal) table(t doc.Table) {
 			}
 		}
 	}
-	if !t.Apart {
+	var l layout
+	widest, fullest := 0, most
+	if long {
+		fullest = 0
+	}
+	for parts := fullest; parts >= 0; parts-- {
+		l, widest = newLayout(t, parts), 0
+		for i := range t.Columns {
+			widest = max(widest, l.name+gap+l.column(i))
+		}
+		if widest <= w.width {
+			break
+		}
+	}
+	if !t.Apart || widest > w.width {
 		w.cells(t, newLayout(t, most))
 		return
 	}
-	l := newLayout(t, most)
 	for from := 0; from < len(t.Columns); {
 		width, to := l.name, from
 		for ; to < len(t.Columns) && (to == from || width+gap+l.column(to) <= w.width); to++ {
