@@ -10,10 +10,8 @@ import (
 	"github.com/knotmeter/knotmeter/internal/unit"
 )
 
-// toHalfWidth replaces full-width brackets and punctuation, and the spaces and minus signs of typesetting.
-func toHalfWidth(text string) string { return halfWidths.Replace(text) }
-
 var (
+	// halfWidths replaces full-width brackets and punctuation, and the spaces and minus signs of typesetting.
 	halfWidths = strings.NewReplacer("（", "(", "）", ")", "【", "[",
 		"】", "]", "，", ",", "：", ":", "／", "/", "％", "%", "\u00a0", " ", "\u2009", " ", "\u202f", " ", "\u2007", " ",
 		"−", "-")
@@ -27,7 +25,7 @@ var (
 
 // clean returns a label without marks of Markdown and HTML, full-width punctuation and repeated spaces.
 func clean(text string) string {
-	text = withoutMarks.Replace(toHalfWidth(footnote.ReplaceAllString(text, "")))
+	text = withoutMarks.Replace(halfWidths.Replace(footnote.ReplaceAllString(text, "")))
 	text = htmlTag.ReplaceAllString(link.ReplaceAllString(text, "$1"), " ")
 	return strings.Join(strings.Fields(text), " ")
 }
@@ -35,14 +33,19 @@ func clean(text string) string {
 // A figure is a number in a cell, with its unit and standard deviation if the cell has them.
 type figure struct {
 	number, sd float64
-	digit      float64   // value of one unit in the last digit; 0: unknown
-	unit       unit.Unit // empty: none in the cell
-	scale      float64   // factor to the base unit
-	iops       bool      // the unit is that of storage operations
-	signed     bool      // the number has a sign
-	suffix     bool      // the number has a suffix such as k instead of a unit
-	factor     bool      // the figure is a factor such as 1.6x
-	share      string    // share or change in brackets behind the figure; empty: none
+	digit      float64 // value of one unit in the last digit; 0: unknown
+	scaledUnit         // zero: none in the cell
+	iops       bool    // the unit is that of storage operations
+	signed     bool    // the number has a sign
+	suffix     bool    // the number has a suffix such as k instead of a unit
+	factor     bool    // the figure is a factor such as 1.6x
+	share      string  // share or change in brackets behind the figure; empty: none
+}
+
+// A scaledUnit is a base unit, and the factor to it.
+type scaledUnit struct {
+	unit  unit.Unit
+	scale float64
 }
 
 // isChange reports whether the figure can only be a change: a factor, or a percentage with a sign.
@@ -82,7 +85,7 @@ func (s *style) parseCell(text string) (figures []figure, reason string) {
 	last := figures[len(figures)-1]
 	for i, f := range figures {
 		if f.unit == "" && !f.suffix && !f.factor {
-			figures[i].unit, figures[i].scale, figures[i].iops = last.unit, last.scale, last.iops
+			figures[i].scaledUnit, figures[i].iops = last.scaledUnit, last.iops
 		}
 	}
 	return figures, ""
@@ -115,7 +118,7 @@ var (
 	// share matches a share of another figure, or a change from it, behind a figure.
 	share      = regexp.MustCompile(`\s*\([+-]?[\d.,]+\s*[%x×]\)$`)
 	bound      = regexp.MustCompile(`^[<>≤≥]`)
-	spreadWord = regexp.MustCompile(`^\s*(?:±|\+/-|\+-)\s*`)
+	spreadWord = regexp.MustCompile(`\s*(?:±|\+/-|\+-)\s*`)
 	rangeWord  = regexp.MustCompile(`^[^\s\d]*\s*(?:-|–|—|to|\.\.\.?|…|bis)\s*\d`)
 )
 
@@ -132,7 +135,7 @@ func (s *style) parseFigure(text string) (f figure, reason string) {
 	if !ok {
 		return f, noFigure
 	}
-	f.number, f.digit, f.signed, f.scale = number, digit, word[0] == '+' || word[0] == '-', 1
+	f.number, f.digit, f.signed = number, digit, word[0] == '+' || word[0] == '-'
 	rest := text[len(word):]
 	if at := share.FindStringIndex(rest); at != nil {
 		rest, f.share = rest[:at[0]], strings.TrimSpace(rest[at[0]:])
@@ -140,11 +143,10 @@ func (s *style) parseFigure(text string) (f figure, reason string) {
 	if rangeWord.MatchString(rest) {
 		return f, "a range"
 	}
-	name, spread, hasSpread := rest, "", false
-	if at := spreadAt(rest); at != nil {
-		name, spread, hasSpread = rest[:at[0]], rest[at[1]:], true
-	}
-	if hasSpread {
+	name := rest
+	if at := spreadWord.FindStringIndex(rest); at != nil {
+		spread := rest[at[1]:]
+		name = rest[:at[0]]
 		word := numberWord.FindString(spread)
 		if f.sd, _, ok = s.number(word); !ok {
 			return f, noFigure
@@ -160,16 +162,6 @@ func (s *style) parseFigure(text string) (f figure, reason string) {
 		}
 	}
 	return f, f.parseUnit(strings.TrimSpace(name))
-}
-
-// spreadAt returns where the sign before a spread is in the text after a number; nil if there is none.
-func spreadAt(rest string) []int {
-	for i := range rest {
-		if at := spreadWord.FindStringIndex(rest[i:]); at != nil {
-			return []int{i, i + at[1]}
-		}
-	}
-	return nil
 }
 
 // suffixes are the suffixes of numbers.
@@ -195,10 +187,9 @@ func (f *figure) parseUnit(name string) (reason string) {
 	}
 	f.iops = strings.Contains(strings.ToLower(name), "iops")
 	var ok bool
-	if f.scale, f.unit, ok = unitOf(name); ok {
+	if f.scaledUnit, ok = unitOf(name); ok {
 		return ""
 	}
-	f.scale = 1
 	prefix, rest, _ := strings.Cut(name, " ")
 	scale, known := suffixes[prefix]
 	if !known {
@@ -209,7 +200,7 @@ func (f *figure) parseUnit(name string) (reason string) {
 		f.suffix = true
 		return ""
 	}
-	if f.scale, f.unit, ok = unitOf(rest); !ok || f.scale != 1 {
+	if f.scaledUnit, ok = unitOf(rest); !ok || f.scale != 1 {
 		return fmt.Sprintf("%q is no known unit", short(name))
 	}
 	return ""
@@ -227,10 +218,10 @@ var (
 )
 
 // unitOf parses the name of a unit in its common spellings. It returns false for others, and for plain counts.
-func unitOf(name string) (scale float64, u unit.Unit, ok bool) {
+func unitOf(name string) (u scaledUnit, ok bool) {
 	name = strings.TrimSpace(name)
 	if name == "" || strings.ContainsAny(name[:1], "0123456789+-.") && !strings.HasPrefix(name, "10^6") {
-		return 0, "", false
+		return u, false
 	}
 	name = perSecond.ReplaceAllString(name, "/s")
 	low := strings.ToLower(name)
@@ -251,20 +242,18 @@ func unitOf(name string) (scale float64, u unit.Unit, ok bool) {
 	case lowerRate.MatchString(name):
 		name = strings.ToUpper(name[:1]) + name[1:]
 	case doubtedRate.MatchString(name):
-		return 0, "", false
+		return u, false
 	}
 	if thingsPerSecond.MatchString(low) && !bytesPerSecond.MatchString(low) {
 		if _, _, err := unit.Parse("1 " + name); err != nil {
-			return 1, unit.PerSecond, true
+			return scaledUnit{unit.PerSecond, 1}, true
 		}
 	}
-	scale, u, err := unit.Parse("1 " + name)
-	return scale, u, err == nil && u != unit.Count
-}
-
-func decimal(text string) (float64, bool) {
-	v, u, err := unit.Parse(text)
-	return v, err == nil && u == unit.Count
+	scale, base, err := unit.Parse("1 " + name)
+	if err != nil || base == unit.Count {
+		return u, false
+	}
+	return scaledUnit{base, scale}, true
 }
 
 // missing reports whether a cell is empty or has a placeholder for a figure.

@@ -2,7 +2,6 @@ package page
 
 import (
 	"cmp"
-	"strconv"
 
 	"github.com/knotmeter/knotmeter/internal/audit"
 	"github.com/knotmeter/knotmeter/internal/result"
@@ -44,8 +43,8 @@ func (t *tableRuns) readChanges(figures []int) {
 func (t *tableRuns) compared(figures []int, row, column int) (from, to spot, known bool) {
 	var before []int
 	for _, i := range figures {
-		zero := t.byRow && t.isZero(t.grid.rows[0].cell(i))
-		if i < column && !zero {
+		first, reason := t.style.peek(t.grid.rows[0].cell(i))
+		if zero := reason == "" && first[0].number == 0; i < column && !(t.byRow && zero) {
 			before = append(before, i)
 		}
 	}
@@ -57,12 +56,6 @@ func (t *tableRuns) compared(figures []int, row, column int) (from, to spot, kno
 		return spot{row, before[0]}, spot{row, before[1]}, true
 	}
 	return spot{}, spot{}, false
-}
-
-// isZero reports whether a cell has the figure 0.
-func (t *tableRuns) isZero(text string) bool {
-	parsed, reason := t.style.peek(text)
-	return reason == "" && parsed[0].number == 0
 }
 
 // isBaseline reports whether the first row has no change in a column: a placeholder, zero, or the whole.
@@ -107,10 +100,9 @@ func (t *tableRuns) addChange(from, to spot, column int, text string) (reason st
 	}
 	name := values[0].Metric + audit.ChangeSuffix
 	facts := factsWithValues(audit.FactPlace, t.place(t.grid.rows[to.row].line), audit.FactTable, t.name, audit.FactRow,
-		p.label.short, audit.FactAgainst, against.target,
-		audit.FactDigit+"."+name, strconv.FormatFloat(digit, 'g', 3, 64))
+		p.label.short, audit.FactAgainst, against.target)
 	t.runs = append(t.runs, result.Run{Case: p.measure.caseOf(p.label.text, values, t.families).Name, Target: p.target,
-		Facts: facts, Values: []result.Value{{Metric: name, Unit: unit.Ratio, Number: change}}})
+		Facts: append(facts, digitFact(name, digit)), Values: []result.Value{{Metric: name, Unit: unit.Ratio, Number: change}}})
 	return ""
 }
 

@@ -104,8 +104,7 @@ func (t *tableRuns) parseColumns() {
 	for _, i := range t.with(isFigure) {
 		t.unitOfCells(i)
 		if of := t.nearest(i, isUnit, 1); of >= 0 && len(t.grid.rows) > 0 && t.columns[i].measure.unit == "" {
-			m := &t.columns[i].measure
-			m.scale, m.unit, _ = unitOf(clean(t.grid.rows[0].cell(of)))
+			t.columns[i].measure.scaledUnit, _ = unitOf(clean(t.grid.rows[0].cell(of)))
 		}
 	}
 }
@@ -127,7 +126,9 @@ func (t *tableRuns) unitOfCells(i int) {
 		}
 		of = parsed[0].unit
 	}
-	m.unit, m.scale = of, 1
+	if of != "" {
+		m.scaledUnit = scaledUnit{of, 1}
+	}
 }
 
 // roleOfCells returns the role of a column without a header that names it.
@@ -139,7 +140,7 @@ func (t *tableRuns) roleOfCells(i int, header label) role {
 			continue
 		}
 		filled++
-		if _, _, ok := unitOf(clean(text)); ok {
+		if _, ok := unitOf(clean(text)); ok {
 			units++
 		}
 		parsed, reason := t.style.peek(text)
@@ -217,7 +218,8 @@ func (t *tableRuns) rowLabel(r gridRow) (name, params string) {
 		switch {
 		case text == "":
 		case c.role == isParameter && unicode.IsDigit([]rune(text)[0]):
-			if !t.constant(i) {
+			differs := func(other gridRow) bool { return clean(other.cell(i)) != clean(t.grid.rows[0].cell(i)) }
+			if len(t.grid.rows) == 1 || slices.ContainsFunc(t.grid.rows, differs) {
 				words = append(words, parameterWords(c.name, text))
 			}
 		case c.role <= isParameter && c.role != isFigure && i < first:
@@ -228,16 +230,6 @@ func (t *tableRuns) rowLabel(r gridRow) (name, params string) {
 		}
 	}
 	return strings.Join(names, " "), strings.Join(words, " ")
-}
-
-// constant reports whether two or more rows have the same text in a column.
-func (t *tableRuns) constant(i int) bool {
-	for _, r := range t.grid.rows {
-		if clean(r.cell(i)) != clean(t.grid.rows[0].cell(i)) {
-			return false
-		}
-	}
-	return len(t.grid.rows) > 1
 }
 
 // parameterWords returns a parameter as labels have it: "4 streams", "1400 B", "mtu 9000".

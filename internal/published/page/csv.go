@@ -60,7 +60,10 @@ func (b *builder) readCSV(text string, separator rune) error {
 			break
 		}
 		if err != nil {
-			return b.csvError(err)
+			if parse, ok := errors.AsType[*csv.ParseError](err); ok {
+				return b.formatError(parse.Line, "%w", parse.Err)
+			}
+			return fmt.Errorf("%s: %w: %w", b.name, ErrFormat, err)
 		}
 		line, _ := reader.FieldPos(0)
 		if g.header == nil {
@@ -81,13 +84,6 @@ func (b *builder) readCSV(text string, separator rune) error {
 		return nil
 	}
 	return b.readLong(g, columns)
-}
-
-func (b *builder) csvError(err error) error {
-	if parse, ok := errors.AsType[*csv.ParseError](err); ok {
-		return b.formatError(parse.Line, "%w", parse.Err)
-	}
-	return fmt.Errorf("%s: %w: %w", b.name, ErrFormat, err)
 }
 
 // formatError returns an error about a line. It wraps [ErrFormat].
@@ -169,17 +165,15 @@ func (b *builder) longRun(line int, field func(string) string) (result.Run, erro
 	f := figures[0]
 	if name := field("unit"); name != "" && f.unit == "" {
 		var known bool
-		if f.scale, f.unit, known = unitOf(name); !known && name != "1" {
-			v, u, err := unit.Parse("1 " + name)
+		if f.scaledUnit, known = unitOf(name); !known && name != "1" {
+			scale, u, err := unit.Parse("1 " + name)
 			if err != nil {
 				return result.Run{}, b.formatError(line, "the unit %q is unknown", name)
 			}
-			f.scale, f.unit = v, u
+			f.scaledUnit = scaledUnit{u, scale}
 		}
 	}
-	if f.unit == "" {
-		f.unit, f.scale = unit.Count, 1
-	}
+	f.scaledUnit = cmp.Or(f.scaledUnit, scaledUnit{unit.Count, 1})
 	if !finite(f.number*f.scale) || !finite(f.sd*f.scale) {
 		return result.Run{}, b.formatError(line, "the value %q is too large", field("value"))
 	}

@@ -252,48 +252,38 @@ func pipeRow(cells []string) string {
 
 // spread returns rows of equal length, with a cell for each column and row that a cell spans.
 func spread(rows [][]htmlCell) [][]htmlCell {
-	var grid [][]htmlCell
-	columns := 0
-	open := map[int]htmlCell{} // cells of earlier rows that reach into the current one, by column
-	for _, row := range rows {
-		if len(row) == 0 {
-			continue
-		}
-		var cells []htmlCell
-		line := row[0].line
-		for len(row) > 0 || len(open) > 0 && open[len(cells)].high > 0 {
-			at := len(cells)
-			if above, is := open[at]; is {
-				above.line = line
-				cells = append(cells, above)
-				if above.high--; above.high == 0 {
-					delete(open, at)
-				} else {
-					open[at] = above
-				}
-				continue
+	rows = slices.DeleteFunc(rows, func(row []htmlCell) bool { return len(row) == 0 })
+	grid, columns := make([]map[int]htmlCell, len(rows)), 0
+	for y := range rows {
+		grid[y] = map[int]htmlCell{}
+	}
+	for y, row := range rows {
+		x := 0
+		for _, c := range row {
+			for taken := true; taken; x++ {
+				_, taken = grid[y][x]
 			}
-			c := row[0]
-			row = row[1:]
-			for i := range c.wide {
-				if _, is := open[at+i]; is {
+			x--
+			for right := x + c.wide; x < right; x++ {
+				if _, taken := grid[y][x]; taken {
 					break
 				}
-				cells = append(cells, c)
-				if c.high > 1 {
-					below := c
-					below.high--
-					open[at+i] = below
+				for below := y; below < min(y+c.high, len(rows)); below++ {
+					grid[below][x] = c
 				}
 			}
 		}
-		grid, columns = append(grid, cells), max(columns, len(cells))
-	}
-	for i, row := range grid {
-		for len(row) < columns {
-			row = append(row, htmlCell{line: row[0].line})
+		for at := range grid[y] {
+			columns = max(columns, at+1)
 		}
-		grid[i] = row
 	}
-	return grid
+	all := make([][]htmlCell, len(rows))
+	for y, row := range rows {
+		for x := range columns {
+			c := grid[y][x]
+			c.line = row[0].line
+			all[y] = append(all[y], c)
+		}
+	}
+	return all
 }

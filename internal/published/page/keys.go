@@ -91,17 +91,16 @@ func (r *reader) readChange(label, text string) int {
 	}
 	name := r.keyMetric(label) + audit.ChangeSuffix
 	facts := append(r.blockFacts(label), result.Fact{Name: audit.FactAgainst, Value: r.baseline},
-		digitFact(name, found[1], 0.01))
+		digitFact(name, lastDigit(found[1])*0.01))
 	r.addKey(result.Run{Case: r.blockCase(), Target: r.target, Facts: facts,
 		Values: []result.Value{{Metric: name, Unit: unit.Ratio, Number: number / 100}}})
 	return 1
 }
 
-// digitFact returns a fact with the value of one unit in the last digit of a metric.
-func digitFact(metric, number string, scale float64) result.Fact {
+// lastDigit returns the value of one unit in the last digit of a number.
+func lastDigit(number string) float64 {
 	_, decimals, _ := strings.Cut(number, ".")
-	return result.Fact{Name: audit.FactDigit + "." + metric,
-		Value: strconv.FormatFloat(math.Pow10(-len(decimals))*scale, 'g', 3, 64)}
+	return math.Pow10(-len(decimals))
 }
 
 func (r *reader) keyMetric(label string) string {
@@ -122,7 +121,12 @@ func (r *reader) readStatistics(label, text string) int {
 	var values []result.Value
 	for _, p := range pairs {
 		number, err := strconv.ParseFloat(p[2], 64)
-		scale, u := r.blockUnit(p[3])
+		in, known := unitOf(p[3])
+		if !known {
+			in, _ = unitOf(r.baseUnit)
+		}
+		in = cmp.Or(in, scaledUnit{unit.Count, 1})
+		scale, u := in.scale, in.unit
 		if err != nil || !finite(number*scale) {
 			r.warn(r.number(r.at), "%q is no number", p[2])
 			continue
@@ -133,7 +137,7 @@ func (r *reader) readStatistics(label, text string) int {
 				aggregate := map[string]string{"avg": "mean", "average": "mean"}[name]
 				facts = append(facts, result.Fact{Name: audit.FactAggregate, Value: cmp.Or(aggregate, name)})
 				values = append([]result.Value{value(metric, u, number*scale)}, values...)
-				facts = append(facts, digitFact(metric, p[2], scale))
+				facts = append(facts, digitFact(metric, lastDigit(p[2])*scale))
 			}
 		case "variance", "var":
 			if number >= 0 {
@@ -150,14 +154,4 @@ func (r *reader) readStatistics(label, text string) int {
 		r.addKey(result.Run{Case: r.blockCase(), Target: r.target, Facts: facts, Values: values})
 	}
 	return 1
-}
-
-// blockUnit returns the unit after a number, or else the one that the text gives for all its numbers, with its scale.
-func (r *reader) blockUnit(suffix string) (float64, unit.Unit) {
-	for _, name := range []string{suffix, r.baseUnit} {
-		if scale, u, ok := unitOf(name); ok {
-			return scale, u
-		}
-	}
-	return 1, unit.Count
 }

@@ -6,7 +6,6 @@ import (
 	"math"
 	"regexp"
 	"slices"
-	"strconv"
 	"strings"
 	"unicode"
 
@@ -23,17 +22,15 @@ type measure struct {
 	bothWays               bool // a stream in both directions
 	metric                 string
 	parts                  []part // of a cell with several figures; empty: one figure
-	unit                   unit.Unit
-	scale                  float64
-	tool                   string
-	aggregate              string // mean, max or median; empty: not given
+	scaledUnit
+	tool      string
+	aggregate string // mean, max or median; empty: not given
 }
 
 // A part is one of the figures in a cell.
 type part struct {
-	metric string
-	unit   unit.Unit // empty: that of the measure
-	scale  float64
+	metric     string
+	scaledUnit // zero: that of the measure
 }
 
 // perSecondWords matches a rate in words, such as "requests per second".
@@ -75,28 +72,38 @@ func parseMeasure(label string) measure {
 
 // parseBracket parses the text in a label's brackets: a unit, words and a unit, or the parts of a cell.
 func (m *measure) parseBracket(text string) {
-	if scale, u, ok := unitOf(text); ok {
-		m.unit, m.scale = u, scale
-		m.detectNetperf(text)
+	found, name := lastUnit(strings.Fields(text))
+	if u, ok := unitOf(text); ok {
+		found, name = u, text
+	}
+	if name == "" {
+		m.parts = parseParts(text)
 		return
 	}
-	words := strings.Fields(text)
-	if len(words) > 1 {
-		if scale, u, ok := unitOf(words[len(words)-1]); ok && u != unit.Count {
-			m.unit, m.scale = u, scale
-			m.detectNetperf(words[len(words)-1])
-			return
-		}
+	m.scaledUnit = found
+	if strings.HasPrefix(name, "10^6") { // as in the tables of netperf, and of no other tool
+		m.tool = "netperf"
 	}
-	m.parts = parseParts(text)
+}
+
+// lastUnit parses the last of several words as a unit; the name is empty if it is none.
+func lastUnit(words []string) (u scaledUnit, name string) {
+	if len(words) < 2 {
+		return u, ""
+	}
+	u, ok := unitOf(words[len(words)-1])
+	if !ok {
+		return u, ""
+	}
+	return u, words[len(words)-1]
 }
 
 // parseParts parses the parts of a cell, between slashes; nil unless there are two or more, and all are known.
 func parseParts(text string) (parts []part) {
 	pieces := strings.Split(text, "/")
 	for _, piece := range pieces {
-		p, ok := parsePart(piece)
-		if !ok || len(pieces) < 2 {
+		p := parsePart(piece)
+		if p.metric == "" || len(pieces) < 2 {
 			return nil
 		}
 		parts = append(parts, p)
@@ -104,23 +111,10 @@ func parseParts(text string) (parts []part) {
 	return parts
 }
 
-// detectNetperf sets the tool if the unit is that of netperf's tables, which no other tool uses.
-func (m *measure) detectNetperf(unitName string) {
-	if strings.HasPrefix(unitName, "10^6") {
-		m.tool = "netperf"
-	}
-}
-
-// parsePart parses a part of a label such as "Mean µs", "Transaction Rate" or "TX-C".
-func parsePart(text string) (part, bool) {
+// parsePart parses a part of a label such as "Mean µs", "Transaction Rate" or "TX-C"; without a metric it is unknown.
+func parsePart(text string) (p part) {
 	low := strings.ToLower(strings.TrimSpace(text))
-	var p part
-	words := strings.Fields(text)
-	if len(words) > 1 {
-		if scale, u, ok := unitOf(words[len(words)-1]); ok && u != unit.Count {
-			p.unit, p.scale = u, scale
-		}
-	}
+	p.scaledUnit, _ = lastUnit(strings.Fields(text))
 	switch {
 	case low == "tx" || strings.HasPrefix(low, "tx-") || low == "sent" || low == "up":
 		p.metric = metric.ThroughputTX
@@ -130,22 +124,20 @@ func parsePart(text string) (part, bool) {
 		p.metric = metricOf(low)
 	}
 	if p.metric == metric.Rate && p.unit == "" {
-		p.unit, p.scale = unit.PerSecond, 1
+		p.scaledUnit = scaledUnit{unit.PerSecond, 1}
 	}
-	return p, p.metric != ""
+	return p
 }
 
 // parseLastUnit parses a unit at the end of a label, as in "throughput Gbit/s" or "p99_us". That of a quantity, such as
 // "64 KiB", is no unit of figures.
 func (m *measure) parseLastUnit(text string) {
-	words := strings.FieldsFunc(text, func(r rune) bool { return unicode.IsSpace(r) || r == '_' || r == ',' || r == ';' })
+	words := strings.FieldsFunc(text, func(r rune) bool { return unicode.IsSpace(r) || strings.ContainsRune("_,;", r) })
 	switch n := len(words); {
 	case n == 1 && strings.Contains(text, "/s"): // the unit alone
-	case n < 2, unicode.IsDigit([]rune(words[n-2])[0]): // "64 B" is a value
-		return
-	}
-	if scale, u, ok := unitOf(words[len(words)-1]); ok && u != unit.Count {
-		m.unit, m.scale = u, scale
+		m.scaledUnit, _ = unitOf(words[0])
+	case n > 1 && !unicode.IsDigit([]rune(words[n-2])[0]):
+		m.scaledUnit, _ = lastUnit(words)
 	}
 }
 
@@ -159,9 +151,7 @@ func (m measure) withDefaults(title measure) measure {
 	m.metric = cmp.Or(m.metric, title.metric)
 	m.tool = cmp.Or(m.tool, title.tool)
 	m.aggregate = cmp.Or(m.aggregate, title.aggregate)
-	if m.unit == "" {
-		m.unit, m.scale = title.unit, title.scale
-	}
+	m.scaledUnit = cmp.Or(m.scaledUnit, title.scaledUnit)
 	if len(m.parts) == 0 {
 		m.parts = title.parts
 	}
@@ -193,7 +183,7 @@ func (m measure) measured(f figure) bool {
 // withoutUnit returns the name of a column without units in brackets.
 func withoutUnit(header string) string {
 	return brackets.ReplaceAllStringFunc(clean(header), func(found string) string {
-		if _, _, ok := unitOf(found[1 : len(found)-1]); ok {
+		if _, ok := unitOf(found[1 : len(found)-1]); ok {
 			return ""
 		}
 		return found
@@ -243,16 +233,6 @@ func slug(text string) string {
 	return strings.Join(words, "-")
 }
 
-// byPosition returns a measure for each figure of a cell whose label does not name its parts: they are different cases.
-func (m measure) byPosition(figures []figure) (measures []measure, groups [][]figure) {
-	for i, f := range figures {
-		of := m
-		of.params = strings.TrimPrefix(m.params+",figure="+strconv.Itoa(i+1), ",")
-		measures, groups = append(measures, of), append(groups, []figure{f})
-	}
-	return measures, groups
-}
-
 // values converts the figures of a cell to values in base units.
 func (m measure) values(figures []figure) ([]result.Value, error) {
 	parts := m.parts
@@ -265,16 +245,8 @@ func (m measure) values(figures []figure) ([]result.Value, error) {
 	var values []result.Value
 	for i, f := range figures {
 		p := parts[i]
-		u, scale := m.unit, m.scale
-		if p.unit != "" {
-			u, scale = p.unit, p.scale
-		}
-		if f.unit != "" {
-			u, scale = f.unit, f.scale
-		}
-		if u == "" {
-			u, scale = unit.Count, 1
-		}
+		in := cmp.Or(f.scaledUnit, p.scaledUnit, m.scaledUnit, scaledUnit{unit.Count, 1})
+		u, scale := in.unit, in.scale
 		name := p.metric
 		switch {
 		case name == "" && f.iops:
@@ -318,18 +290,6 @@ func metricOfUnit(u unit.Unit) string {
 	return "value"
 }
 
-// direction returns in which direction a metric improves. An unknown metric that is a time is better if lower.
-func direction(name string, u unit.Unit) metric.Better {
-	m, known := metric.Find(name)
-	switch {
-	case known && (u == m.Unit || m.Unit != unit.Second):
-		return m.Better
-	case u == unit.Second && !known && !strings.HasSuffix(name, audit.SpreadSuffix):
-		return metric.Lower
-	}
-	return metric.Neutral
-}
-
 // containsAny reports whether a text contains one of the words.
 func containsAny(text string, words ...string) bool {
 	return slices.ContainsFunc(words, func(w string) bool { return strings.Contains(text, w) })
@@ -350,7 +310,7 @@ func networkRate(low string) bool {
 		return true
 	}
 	for _, word := range latinWord.FindAllString(brackets.ReplaceAllString(low, " "), -1) {
-		if _, _, isUnit := unitOf(word); !isUnit && !networkWord.MatchString(word) {
+		if _, isUnit := unitOf(word); !isUnit && !networkWord.MatchString(word) {
 			return false
 		}
 	}

@@ -65,7 +65,9 @@ func Read(name string, data []byte, families family.List) (*Document, error) {
 			return nil, fmt.Errorf("%s:%d: %w: the line is not text in UTF-8", name, i+1, ErrFormat)
 		}
 	}
-	b := newBuilder(name, families)
+	b := &builder{name: name, families: families,
+		runCount: map[[2]string]int{}, targets: map[string]bool{}, cases: map[string]bool{},
+		doc: Document{Results: result.Results{Facts: map[string][]result.Fact{}}}}
 	separator, isCSV := csvSeparator(name, lines)
 	switch {
 	case isHTML(name, string(data)):
@@ -112,14 +114,6 @@ type builder struct {
 	style    style   // of its numbers
 	skipped  int     // tables without results
 	code     bool    // the text has blocks of code, whose output may be the source of a table
-}
-
-func newBuilder(name string, families family.List) *builder {
-	return &builder{
-		name: name, families: families,
-		runCount: map[[2]string]int{}, targets: map[string]bool{}, cases: map[string]bool{},
-		doc: Document{Results: result.Results{Facts: map[string][]result.Fact{}}},
-	}
 }
 
 func (b *builder) place(line int) string { return b.name + ":" + strconv.Itoa(line) }
@@ -214,17 +208,21 @@ func (b *builder) nothingText() string {
 func (b *builder) document() *Document {
 	d := &b.doc
 	b.matchListed()
-	b.addMesh()
 	for i, r := range d.Runs {
 		if r.Fact(audit.FactGap) != "" {
 			continue
 		}
-		if b.runs != "" && r.Fact(audit.FactRuns) == "" {
-			d.Runs[i].Facts = append(d.Runs[i].Facts, result.Fact{Name: audit.FactRuns, Value: b.runs})
+		if mesh := meshWord.FindString(r.Target); mesh != "" && !otherwise.MatchString(r.Target) {
+			r.Facts = append(r.Facts, result.Fact{Name: result.MeshIntercepted, Value: "yes",
+				Evidence: "the target's name has " + mesh})
 		}
-		if b.workers != "" && r.Fact(audit.FactConcurrency) == "" {
-			d.Runs[i].Facts = append(d.Runs[i].Facts, result.Fact{Name: audit.FactConcurrency, Value: b.workers})
+		if r.Fact(audit.FactRuns) == "" {
+			r.Facts = append(r.Facts, factsWithValues(audit.FactRuns, b.runs)...)
 		}
+		if r.Fact(audit.FactConcurrency) == "" {
+			r.Facts = append(r.Facts, factsWithValues(audit.FactConcurrency, b.workers)...)
+		}
+		d.Runs[i].Facts = r.Facts
 	}
 	if b.style.doubts > 0 {
 		b.warn(b.style.firstLine, "%s", b.style.doubtText())
@@ -278,8 +276,11 @@ func (b *builder) readGrid(g grid) {
 		return
 	}
 	b.doc.Tables++
-	for _, i := range g.emptyColumns() {
-		b.addGap(g.line, audit.GapColumn, clean(g.header[i]))
+	for i, name := range g.header {
+		filled := func(r gridRow) bool { return !missing(r.cell(i)) }
+		if i > 0 && strings.TrimSpace(name) != "" && !slices.ContainsFunc(g.rows, filled) {
+			b.addGap(g.line, audit.GapColumn, clean(name))
+		}
 	}
 	t.hasChanges = len(t.with(isChange)) > 0
 	for at := range g.rows {
@@ -424,13 +425,16 @@ func (t *tableRuns) readRow(at int, figures []int) {
 		runs = strconv.Itoa(t.repeated)
 	}
 	if counts := t.with(isCount); len(counts) > 0 {
-		runs = positiveInteger(r.cell(counts[0]))
+		runs = ""
+		if n, err := strconv.Atoi(clean(r.cell(counts[0]))); err == nil && n > 0 {
+			runs = strconv.Itoa(n)
+		}
 	}
 	for _, i := range figures {
 		p := t.position(at, i)
 		if of := t.nearest(i, isUnit, 1); of >= 0 {
-			if scale, u, ok := unitOf(clean(r.cell(of))); ok {
-				p.measure.scale, p.measure.unit = scale, u
+			if u, ok := unitOf(clean(r.cell(of))); ok {
+				p.measure.scaledUnit = u
 			}
 		}
 		if of := t.nearest(i, isSpread, 1); of >= 0 {
@@ -465,7 +469,7 @@ func looksMeasured(text string, m measure) bool {
 		return true
 	}
 	for _, found := range unitAfter.FindAllStringSubmatch(text, -1) {
-		if _, u, ok := unitOf(found[1]); ok && u != unit.Byte && u != unit.Ratio {
+		if u, ok := unitOf(found[1]); ok && u.unit != unit.Byte && u.unit != unit.Ratio {
 			return true
 		}
 	}
@@ -486,26 +490,6 @@ func newLabel(text string) label {
 		text = string(runes[:maxLabel]) + "…"
 	}
 	return label{text: text, name: clean(withoutUnit(text)), short: short(text), measure: parseMeasure(text)}
-}
-
-// positiveInteger returns the number in a cell; empty if it is none.
-func positiveInteger(text string) string {
-	if n, err := strconv.Atoi(clean(text)); err == nil && n > 0 {
-		return strconv.Itoa(n)
-	}
-	return ""
-}
-
-// emptyColumns returns the columns that have a name, but only empty cells or placeholders.
-func (g grid) emptyColumns() []int {
-	var columns []int
-	for i := 1; i < len(g.header); i++ {
-		filled := func(r gridRow) bool { return !missing(r.cell(i)) }
-		if strings.TrimSpace(g.header[i]) != "" && !slices.ContainsFunc(g.rows, filled) {
-			columns = append(columns, i)
-		}
-	}
-	return columns
 }
 
 // targetOutside reports whether neither rows nor columns are targets: all rows name a path, a workload or parameters,
@@ -627,16 +611,19 @@ func (t *tableRuns) addCell(p position, text string) {
 	if sd, _, ok := t.style.number(clean(p.spread)); ok && sd > 0 && figures[0].sd == 0 {
 		figures[0].sd = sd
 	}
-	measures := []measure{p.measure}
-	groups := [][]figure{figures}
-	if len(figures) > 1 && len(p.measure.parts) == 0 {
-		measures, groups = p.measure.byPosition(figures)
-	}
-	for i, m := range measures {
-		if reason := t.addFigures(p, m, groups[i]); reason != "" {
-			t.addUnread(line, p.column, text, reason)
-			return
+	if len(figures) == 1 || len(p.measure.parts) > 0 {
+		reason = t.addFigures(p, p.measure, figures)
+	} else { // the label does not name the parts: they are different cases
+		for i, f := range figures {
+			m := p.measure
+			m.params = strings.TrimPrefix(m.params+",figure="+strconv.Itoa(i+1), ",")
+			if reason = t.addFigures(p, m, []figure{f}); reason != "" {
+				break
+			}
 		}
+	}
+	if reason != "" {
+		t.addUnread(line, p.column, text, reason)
 	}
 }
 
@@ -672,17 +659,19 @@ func (t *tableRuns) interval(p position, f figure, v result.Value) string {
 
 // digits returns facts with the value of one unit in the last digit of each figure, in the base unit.
 func digits(figures []figure, values []result.Value) (facts []result.Fact) {
-	values = slices.DeleteFunc(slices.Clone(values), func(v result.Value) bool {
-		return strings.HasSuffix(v.Metric, audit.SpreadSuffix)
-	})
+	isSpread := func(v result.Value) bool { return strings.HasSuffix(v.Metric, audit.SpreadSuffix) }
+	values = slices.DeleteFunc(slices.Clone(values), isSpread)
 	for i, f := range figures {
 		if f.number != 0 && f.digit > 0 {
-			digit := math.Abs(f.digit / f.number * values[i].Number)
-			facts = append(facts, result.Fact{Name: audit.FactDigit + "." + values[i].Metric,
-				Value: strconv.FormatFloat(digit, 'g', 3, 64)})
+			facts = append(facts, digitFact(values[i].Metric, math.Abs(f.digit/f.number*values[i].Number)))
 		}
 	}
 	return facts
+}
+
+// digitFact returns a fact with the value of one unit in the last digit of a metric.
+func digitFact(metric string, digit float64) result.Fact {
+	return result.Fact{Name: audit.FactDigit + "." + metric, Value: strconv.FormatFloat(digit, 'g', 3, 64)}
 }
 
 // factsWithValues converts pairs of name and value to facts, except those with an empty value.
@@ -696,10 +685,12 @@ func factsWithValues(pairs ...string) []result.Fact {
 	return facts
 }
 
-// merge adds the values of r to the run of its key, with the place of each, or begins a new run if that one is full.
+// merge adds the values of r to the run of its key, with the place of each, or begins a new run if that one has
+// maxValues, or one of the metrics already.
 func (t *tableRuns) merge(key string, r result.Run) {
 	i, ok := t.at[key]
-	if !ok || isFull(t.runs[i], r) {
+	repeated := func(v result.Value) bool { _, found := t.runs[i].Value(v.Metric); return found }
+	if !ok || len(t.runs[i].Values) >= maxValues || slices.ContainsFunc(r.Values, repeated) {
 		t.at[key] = len(t.runs)
 		t.runs = append(t.runs, r)
 		return
@@ -712,12 +703,6 @@ func (t *tableRuns) merge(key string, r result.Run) {
 	}
 }
 
-// isFull reports whether a run has maxValues values, or already has a metric of more.
-func isFull(run, more result.Run) bool {
-	repeated := func(v result.Value) bool { _, found := run.Value(v.Metric); return found }
-	return len(run.Values) >= maxValues || slices.ContainsFunc(more.Values, repeated)
-}
-
 // flush adds the runs to the document.
 func (t *tableRuns) flush() {
 	for _, r := range t.runs {
@@ -725,7 +710,16 @@ func (t *tableRuns) flush() {
 	}
 }
 
-// value returns a number in the base unit as a value with its metric's direction.
-func value(metric string, u unit.Unit, number float64) result.Value {
-	return result.Value{Metric: metric, Unit: u, Better: direction(metric, u), Number: number}
+// value returns a number in the base unit as a value with its metric's direction. An unknown metric that is a time is
+// better if lower.
+func value(name string, u unit.Unit, number float64) result.Value {
+	v := result.Value{Metric: name, Unit: u, Better: metric.Neutral, Number: number}
+	m, known := metric.Find(name)
+	switch {
+	case known && (u == m.Unit || m.Unit != unit.Second):
+		v.Better = m.Better
+	case u == unit.Second && !known && !strings.HasSuffix(name, audit.SpreadSuffix):
+		v.Better = metric.Lower
+	}
+	return v
 }

@@ -188,7 +188,7 @@ func TestPaths(t *testing.T) {
 		"Pod 和 Service 通信，Endpoint 和此 Pod 在不同的节点": "pod-svc/other", "pod2svc inter-node": "pod-svc/other",
 		"pod to pod": "pod-pod", "Service": "", "nodes": "", "pod startup": "", "throughput": "", "": "",
 	} {
-		if got := pathOf(strings.ToLower(toHalfWidth(label))); got != want {
+		if got := pathOf(strings.ToLower(halfWidths.Replace(label))); got != want {
 			t.Errorf("%q is %q, wanted %q", label, got, want)
 		}
 	}
@@ -197,29 +197,29 @@ func TestPaths(t *testing.T) {
 func TestMeasures(t *testing.T) {
 	for label, want := range map[string]measure{
 		"TCP Throughput (Gbit/s)": {workload: "tcp-stream",
-			metric: "throughput", unit: unit.BitPerSecond, scale: 1e9},
+			metric: "throughput", scaledUnit: scaledUnit{unit.BitPerSecond, 1e9}},
 		"Pod 吞吐量（Gbits/sec）": {workload: "tcp-stream",
-			metric: "throughput", unit: unit.BitPerSecond, scale: 1e9},
-		"时延（短连接）（Microseconds）": {workload: "tcp-crr", metric: "latency", unit: unit.Second, scale: 1e-6},
-		"时延（长连接）（微秒）":           {workload: "tcp-rr", metric: "latency", unit: unit.Second, scale: 1e-6},
+			metric: "throughput", scaledUnit: scaledUnit{unit.BitPerSecond, 1e9}},
+		"时延（短连接）（Microseconds）": {workload: "tcp-crr", metric: "latency", scaledUnit: scaledUnit{unit.Second, 1e-6}},
+		"时延（长连接）（微秒）":           {workload: "tcp-rr", metric: "latency", scaledUnit: scaledUnit{unit.Second, 1e-6}},
 		"TCP Stream (Throughput 10^6bits/sec)": {workload: "tcp-stream",
-			metric: "throughput", unit: unit.BitPerSecond, scale: 1e6, tool: "netperf"},
-		"UDP Throughput Lost Datagrams (%)": {workload: "udp-stream", metric: "loss", unit: unit.Ratio, scale: 0.01},
-		"p99_us":                            {metric: "p99", unit: unit.Second, scale: 1e-6},
-		"TCP RR 99th percentile (us)":       {workload: "tcp-rr", metric: "p99", unit: unit.Second, scale: 1e-6},
+			metric: "throughput", scaledUnit: scaledUnit{unit.BitPerSecond, 1e6}, tool: "netperf"},
+		"UDP Throughput Lost Datagrams (%)": {workload: "udp-stream", metric: "loss", scaledUnit: scaledUnit{unit.Ratio, 0.01}},
+		"p99_us":                            {metric: "p99", scaledUnit: scaledUnit{unit.Second, 1e-6}},
+		"TCP RR 99th percentile (us)":       {workload: "tcp-rr", metric: "p99", scaledUnit: scaledUnit{unit.Second, 1e-6}},
 		"max bandwidth, MiB/s": {workload: "tcp-stream",
-			metric: "throughput", unit: unit.BitPerSecond, scale: 8 << 20, aggregate: "max"},
+			metric: "throughput", scaledUnit: scaledUnit{unit.BitPerSecond, 8 << 20}, aggregate: "max"},
 		"Bidirectional UDP throughput [Mbit/s]": {workload: "udp-stream", bothWays: true,
-			params: "direction=both", metric: "throughput", unit: unit.BitPerSecond, scale: 1e6},
-		"TCP single (Mbit/s)": {workload: "tcp-stream", unit: unit.BitPerSecond, scale: 1e6},
+			params: "direction=both", metric: "throughput", scaledUnit: scaledUnit{unit.BitPerSecond, 1e6}},
+		"TCP single (Mbit/s)": {workload: "tcp-stream", scaledUnit: scaledUnit{unit.BitPerSecond, 1e6}},
 		"TCP 8 streams (Mbit/s)": {workload: "tcp-stream",
-			params: "flows=8", metric: "throughput", unit: unit.BitPerSecond, scale: 1e6},
+			params: "flows=8", metric: "throughput", scaledUnit: scaledUnit{unit.BitPerSecond, 1e6}},
 		"UDP multi, 1400 B, MTU 9000 (Gbit/s)": {workload: "udp-stream",
-			params: "flows=many,size=1400b,mtu=9000", unit: unit.BitPerSecond, scale: 1e9},
+			params: "flows=many,size=1400b,mtu=9000", scaledUnit: scaledUnit{unit.BitPerSecond, 1e9}},
 		"pod to pod, other node: TCP_CRR (trans/s)": {path: "pod-pod/other",
-			workload: "tcp-crr", metric: "rate", unit: unit.PerSecond, scale: 1},
-		"Requests per second":         {metric: "rate", unit: unit.PerSecond, scale: 1},
-		"Kubernetes API latency (ms)": {metric: "latency", unit: unit.Second, scale: 1e-3},
+			workload: "tcp-crr", metric: "rate", scaledUnit: scaledUnit{unit.PerSecond, 1}},
+		"Requests per second":         {metric: "rate", scaledUnit: scaledUnit{unit.PerSecond, 1}},
+		"Kubernetes API latency (ms)": {metric: "latency", scaledUnit: scaledUnit{unit.Second, 1e-3}},
 		"":                            {},
 	} {
 		if got := parseMeasure(label); !reflect.DeepEqual(got, want) {
@@ -227,7 +227,7 @@ func TestMeasures(t *testing.T) {
 		}
 	}
 	two := parseMeasure("TCP Latency (Mean µs/Transaction Rate)")
-	want := []part{{"mean", unit.Second, 1e-6}, {"rate", unit.PerSecond, 1}}
+	want := []part{{"mean", scaledUnit{unit.Second, 1e-6}}, {"rate", scaledUnit{unit.PerSecond, 1}}}
 	if two.workload != "tcp-rr" || !reflect.DeepEqual(two.parts, want) {
 		t.Errorf("got %+v", two)
 	}
@@ -239,33 +239,33 @@ func TestMeasures(t *testing.T) {
 
 func TestCells(t *testing.T) {
 	for text, want := range map[string][]figure{
-		"9.16": {{number: 9.16, scale: 1}}, "\t9.2": {{number: 9.2, scale: 1}}, "9,410": {{number: 9410, scale: 1}},
-		"165/6057":  {{number: 165, scale: 1}, {number: 6057, scale: 1}},
-		"124/ 8072": {{number: 124, scale: 1}, {number: 8072, scale: 1}},
-		"**8770***": {{number: 8770, scale: 1}}, "1.65 ± 0.02": {{number: 1.65, sd: 0.02, scale: 1}},
-		"816 Mbps": {{number: 816, unit: unit.BitPerSecond, scale: 1e6}},
-		"3.4 %":    {{number: 3.4, unit: unit.Ratio, scale: 0.01}},
-		"9 814":    {{number: 9814, scale: 1}}, "1 009 814.5": {{number: 1009814.5, scale: 1}}, "9 81": nil,
-		"1.5e3": {{number: 1500, scale: 1}}, "-2": {{number: -2, scale: 1}},
+		"9.16": {{number: 9.16}}, "\t9.2": {{number: 9.2}}, "9,410": {{number: 9410}},
+		"165/6057":  {{number: 165}, {number: 6057}},
+		"124/ 8072": {{number: 124}, {number: 8072}},
+		"**8770***": {{number: 8770}}, "1.65 ± 0.02": {{number: 1.65, sd: 0.02}},
+		"816 Mbps": {{number: 816, scaledUnit: scaledUnit{unit.BitPerSecond, 1e6}}},
+		"3.4 %":    {{number: 3.4, scaledUnit: scaledUnit{unit.Ratio, 0.01}}},
+		"9 814":    {{number: 9814}}, "1 009 814.5": {{number: 1009814.5}}, "9 81": nil,
+		"1.5e3": {{number: 1500}}, "-2": {{number: -2}},
 		"10.20.0.11": nil, "E5-2620 0 @ 2.00GHz": nil, "ok": nil, "": nil,
-		"9.41 / 9.40 Gbit/s": {{number: 9.41, unit: unit.BitPerSecond, scale: 1e9},
-			{number: 9.40, unit: unit.BitPerSecond, scale: 1e9}},
-		"5 ms / 7 ms": {{number: 5, unit: unit.Second, scale: 1e-3}, {number: 7, unit: unit.Second, scale: 1e-3}},
-		"95K IOPS":    {{number: 95000, unit: unit.PerSecond, scale: 1, iops: true}},
-		"16.9k":       {{number: 16900, scale: 1, suffix: true}}, "1.6x": {{number: 1.6, scale: 1, factor: true}},
-		"×1.6":          {{number: 1.6, scale: 1, factor: true}},
-		"180 MB/sec":    {{number: 180, unit: unit.BitPerSecond, scale: 8e6}},
-		"9 MiB/second":  {{number: 9, unit: unit.BitPerSecond, scale: 8 << 20}},
-		"9.4 gbps":      {{number: 9.4, unit: unit.BitPerSecond, scale: 1e9}},
-		"2661.5 (Mb/s)": {{number: 2661.5, unit: unit.BitPerSecond, scale: 1e6}},
-		"≈ 9.4[^1]":     {{number: 9.4, scale: 1}}, "9.4†": {{number: 9.4, scale: 1}},
-		"_9.4_ ⬆️":                   {{number: 9.4, scale: 1}},
-		"[9.4](https://example.org)": {{number: 9.4, scale: 1}},
-		"1\u202f024 ms":              {{number: 1024, unit: unit.Second, scale: 1e-3}},
-		"7.6 (100 %)":                {{number: 7.6, scale: 1, share: "(100 %)"}},
-		"9.2 Gbps (-3%)":             {{number: 9.2, unit: unit.BitPerSecond, scale: 1e9, share: "(-3%)"}},
-		"10 ms ± 5 %":                {{number: 10, sd: 0.5, unit: unit.Second, scale: 1e-3}},
-		"5ms ± 1ms":                  {{number: 5, sd: 1, unit: unit.Second, scale: 1e-3}},
+		"9.41 / 9.40 Gbit/s": {{number: 9.41, scaledUnit: scaledUnit{unit.BitPerSecond, 1e9}},
+			{number: 9.40, scaledUnit: scaledUnit{unit.BitPerSecond, 1e9}}},
+		"5 ms / 7 ms": {{number: 5, scaledUnit: scaledUnit{unit.Second, 1e-3}}, {number: 7, scaledUnit: scaledUnit{unit.Second, 1e-3}}},
+		"95K IOPS":    {{number: 95000, scaledUnit: scaledUnit{unit.PerSecond, 1}, iops: true}},
+		"16.9k":       {{number: 16900, suffix: true}}, "1.6x": {{number: 1.6, factor: true}},
+		"×1.6":          {{number: 1.6, factor: true}},
+		"180 MB/sec":    {{number: 180, scaledUnit: scaledUnit{unit.BitPerSecond, 8e6}}},
+		"9 MiB/second":  {{number: 9, scaledUnit: scaledUnit{unit.BitPerSecond, 8 << 20}}},
+		"9.4 gbps":      {{number: 9.4, scaledUnit: scaledUnit{unit.BitPerSecond, 1e9}}},
+		"2661.5 (Mb/s)": {{number: 2661.5, scaledUnit: scaledUnit{unit.BitPerSecond, 1e6}}},
+		"≈ 9.4[^1]":     {{number: 9.4}}, "9.4†": {{number: 9.4}},
+		"_9.4_ ⬆️":                   {{number: 9.4}},
+		"[9.4](https://example.org)": {{number: 9.4}},
+		"1\u202f024 ms":              {{number: 1024, scaledUnit: scaledUnit{unit.Second, 1e-3}}},
+		"7.6 (100 %)":                {{number: 7.6, share: "(100 %)"}},
+		"9.2 Gbps (-3%)":             {{number: 9.2, scaledUnit: scaledUnit{unit.BitPerSecond, 1e9}, share: "(-3%)"}},
+		"10 ms ± 5 %":                {{number: 10, sd: 0.5, scaledUnit: scaledUnit{unit.Second, 1e-3}}},
+		"5ms ± 1ms":                  {{number: 5, sd: 1, scaledUnit: scaledUnit{unit.Second, 1e-3}}},
 		"1/2/3/4/5":                  nil, "5 bananas": nil, "4G 1333M * 4": nil, "1.2.3": nil,
 	} {
 		got, reason := new(style).parseCell(text)

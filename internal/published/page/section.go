@@ -5,9 +5,6 @@ import (
 	"slices"
 	"strings"
 	"unicode"
-
-	"github.com/knotmeter/knotmeter/internal/audit"
-	"github.com/knotmeter/knotmeter/internal/result"
 )
 
 // A section is the part of a text below its headings, with what they say about all its figures.
@@ -153,19 +150,9 @@ func repetitions(figures []int, columns []label) (n int) {
 	return n
 }
 
+// meshWord matches the name of a mesh that takes over the connections of a target.
 var (
 	meshWord = regexp.MustCompile(`(?i)\b(?:istio|ztunnel|linkerd|hbone|kuma|consul connect)\b`)
 	// otherwise matches words with which a name is not that of a configuration with a mesh.
 	otherwise = regexp.MustCompile(`(?i)\b(?:no|non|without|w/o|before|disabled|off|vs\.?|versus|compar\w*|or)\b`)
 )
-
-// addMesh adds a fact to each run on a target whose name says that a mesh takes over its connections.
-func (b *builder) addMesh() {
-	for i, r := range b.doc.Runs {
-		if meshWord.MatchString(r.Target) && !otherwise.MatchString(r.Target) && r.Fact(audit.FactGap) == "" {
-			b.doc.Runs[i].Facts = append(b.doc.Runs[i].Facts, result.Fact{
-				Name: result.MeshIntercepted, Value: "yes",
-				Evidence: "the target's name has " + meshWord.FindString(r.Target)})
-		}
-	}
-}

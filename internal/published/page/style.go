@@ -6,6 +6,8 @@ import (
 	"regexp"
 	"strconv"
 	"strings"
+
+	"github.com/knotmeter/knotmeter/internal/unit"
 )
 
 // A style is how a page writes its numbers. "9,410" is 9410 on one page and 9.41 on another; numbers with only one
@@ -105,7 +107,8 @@ func (s *style) number(text string) (number, digit float64, ok bool) {
 	if strings.HasPrefix(mantissa, "-") {
 		word = "-" + word
 	}
-	if number, ok = decimal(word + exponent); !ok {
+	number, u, err := unit.Parse(word + exponent)
+	if err != nil || u != unit.Count {
 		return 0, 0, false
 	}
 	if doubt {

@@ -29,8 +29,18 @@ type reader struct {
 
 func (b *builder) readText(lines []string) {
 	r := &reader{builder: b, lines: lines}
-	r.readGlobals()
-	r.observeStyle()
+	for i, line := range r.lines {
+		r.observe(line)
+		cells, _ := splitPipes(r.line(i))
+		if _, figures := figuresAtEnd(r.line(i)); len(cells) < 2 {
+			cells = figures
+		}
+		for _, c := range cells {
+			if len(cells) > 1 {
+				r.style.observe(c)
+			}
+		}
+	}
 	if !r.code {
 		r.readOutputs(0, len(r.lines)) // the whole text may be such output
 	}
@@ -40,19 +50,17 @@ func (b *builder) readText(lines []string) {
 	r.addOutputs()
 }
 
-// readGlobals finds statements about all numbers of the text, in any line: runs, concurrency, unit.
-func (r *reader) readGlobals() {
-	for _, line := range r.lines {
-		r.code = r.code || isFence(line)
-		if found := runsWords.FindStringSubmatch(line); found != nil && r.runs == "" {
-			r.runs = cmp.Or(found[1], found[2])
-		}
-		if found := workersWords.FindStringSubmatch(line); found != nil && r.workers == "" {
-			r.workers = found[1]
-		}
-		if found := unitWords.FindStringSubmatch(line); found != nil && r.baseUnit == "" {
-			r.baseUnit = strings.ToLower(found[1])
-		}
+// observe finds statements about all numbers of the text in a line: runs, concurrency, unit.
+func (r *reader) observe(line string) {
+	r.code = r.code || isFence(line)
+	if found := runsWords.FindStringSubmatch(line); found != nil && r.runs == "" {
+		r.runs = cmp.Or(found[1], found[2])
+	}
+	if found := workersWords.FindStringSubmatch(line); found != nil && r.workers == "" {
+		r.workers = found[1]
+	}
+	if found := unitWords.FindStringSubmatch(line); found != nil && r.baseUnit == "" {
+		r.baseUnit = strings.ToLower(found[1])
 	}
 }
 
@@ -78,21 +86,6 @@ func (r *reader) number(i int) int {
 		return i + 1
 	}
 	return r.numbers[min(i, len(r.numbers)-1)]
-}
-
-// observeStyle finds out how the tables write numbers.
-func (r *reader) observeStyle() {
-	for i := range r.lines {
-		cells, _ := splitPipes(r.line(i))
-		if _, figures := figuresAtEnd(r.line(i)); len(cells) < 2 {
-			cells = figures
-		}
-		for _, c := range cells {
-			if len(cells) > 1 {
-				r.style.observe(c)
-			}
-		}
-	}
 }
 
 // readNext reads what begins at the current line, and returns its number of lines.
@@ -243,9 +236,10 @@ func splitPipes(line string) (cells []string, outer bool) {
 
 // isSeparator reports whether cells are those of the line between header and rows.
 func isSeparator(cells []string) bool {
-	other := func(c string) bool { return strings.Trim(c, "-:") != "" || !strings.Contains(c, "-") }
-	return len(cells) > 0 && !slices.ContainsFunc(cells, other)
+	return len(cells) > 0 && !slices.ContainsFunc(cells, func(c string) bool { return !dashes.MatchString(c) })
 }
+
+var dashes = regexp.MustCompile(`^[-:]*-[-:]*$`)
 
 // rule matches a part of a horizontal line.
 var rule = regexp.MustCompile(`---|===|[─━═]`)
@@ -328,7 +322,7 @@ func headerOf(line string, n int) ([]string, bool) {
 	}
 	words := strings.Fields(line)
 	first := ""
-	if len(words) > n && isLabelWord(words[0]) {
+	if len(words) > n && slices.Contains(labelWords, strings.ToLower(words[0])) {
 		first, words = words[0], words[1:]
 	}
 	names := partition(words, n)
@@ -337,11 +331,9 @@ func headerOf(line string, n int) ([]string, bool) {
 
 var wideGap = regexp.MustCompile(`\t+| {2,}`)
 
-// isLabelWord reports whether a word is a header of the column of labels.
-func isLabelWord(word string) bool {
-	return slices.Contains([]string{"test", "tests", "case", "metric", "benchmark", "scenario", "name", "workload",
-		"path", "测试用例", "用例"}, strings.ToLower(word))
-}
+// labelWords are headers of the column of labels.
+var labelWords = []string{"test", "tests", "case", "metric", "benchmark", "scenario", "name", "workload", "path",
+	"测试用例", "用例"}
 
 // maxHeaderWords limits the time that partition takes.
 const maxHeaderWords = 64
@@ -355,90 +347,53 @@ func partition(words []string, n int) []string {
 	if len(words) == n {
 		return slices.Clone(words)
 	}
-	best := newPartition(words, n).cuts()
-	if best == nil {
-		return nil
+	// A split of words[:to] into k names. The last of them is words[from:to].
+	type split struct {
+		score, from, to int
+		before          *split // names before the last
 	}
-	var names []string
-	for i := range best[1:] {
-		names = append(names, strings.Join(words[best[i]:best[i+1]], " "))
-	}
-	return names
-}
-
-// A partitioning is the table of a dynamic program. Its keys {k, from, to} are splits of words[:to] into k names of
-// which words[from:to] is the last.
-type partitioning struct {
-	words    []string
-	n        int
-	scores   map[[3]int]int // best score
-	previous map[[3]int]int // begin of the last but one name of the best split
-}
-
-func newPartition(words []string, n int) *partitioning {
-	p := &partitioning{words: words, n: n, scores: map[[3]int]int{}, previous: map[[3]int]int{}}
-	for to := 1; to <= len(words)-n+1; to++ {
-		if p.canBeName(0, to) {
-			p.scores[[3]int{1, 0, to}] = 0
+	best := map[[3]int]*split{} // by k, from and to
+	longest := len(words) - n + 1
+	for to := 1; to <= longest; to++ {
+		if canBeName(words, 0, to) {
+			best[[3]int{1, 0, to}] = &split{to: to}
 		}
 	}
 	for k := 2; k <= n; k++ {
-		p.extend(k)
-	}
-	return p
-}
-
-// extend finds the best splits into k names from those into k-1.
-func (p *partitioning) extend(k int) {
-	longest := len(p.words) - p.n + 1
-	for from := k - 1; from < len(p.words); from++ {
-		for start := max(0, from-longest); start < from; start++ {
-			score, ok := p.scores[[3]int{k - 1, start, from}]
-			if !ok {
-				continue
-			}
-			for to := from + 1; to <= min(len(p.words), from+longest); to++ {
-				if !p.canBeName(from, to) {
-					continue
-				}
-				key, total := [3]int{k, from, to}, score+similarity(p.words[start:from], p.words[from:to])
-				if have, seen := p.scores[key]; !seen || total > have {
-					p.scores[key], p.previous[key] = total, start
+		for from := k - 1; from < len(words); from++ {
+			for start := max(0, from-longest); start < from; start++ {
+				before := best[[3]int{k - 1, start, from}]
+				for to := from + 1; before != nil && to <= min(len(words), from+longest); to++ {
+					key, score := [3]int{k, from, to}, before.score+similarity(words[start:from], words[from:to])
+					if have := best[key]; canBeName(words, from, to) && (have == nil || score > have.score) {
+						best[key] = &split{score, from, to, before}
+					}
 				}
 			}
 		}
 	}
+	found := &split{}
+	for from := len(words) - 1; from >= 0; from-- {
+		if s := best[[3]int{n, from, len(words)}]; s != nil && s.score > found.score {
+			found = s
+		}
+	}
+	var names []string
+	for s := found; s != nil && found.score > 0; s = s.before {
+		names = append(names, strings.Join(words[s.from:s.to], " "))
+	}
+	slices.Reverse(names)
+	return names
 }
 
 // canBeName reports whether words[from:to] can be a name: it does not begin with a digit or bracket, and no joining
 // sign such as + is at either end or after it.
-func (p *partitioning) canBeName(from, to int) bool {
+func canBeName(words []string, from, to int) bool {
 	joins := func(w string) bool { return strings.Contains("+&-–/", w) }
-	if to < len(p.words) && (joins(p.words[to]) || joins(p.words[to-1])) {
+	if to < len(words) && (joins(words[to]) || joins(words[to-1])) {
 		return false
 	}
-	return !joins(p.words[from]) && !strings.ContainsAny(p.words[from][:1], "0123456789(")
-}
-
-// cuts returns where the names of the best split begin, and the end of the last; nil if no names share a word.
-func (p *partitioning) cuts() []int {
-	best, at := 0, [3]int{}
-	for from := len(p.words) - 1; from >= 0; from-- {
-		if s, ok := p.scores[[3]int{p.n, from, len(p.words)}]; ok && s > best {
-			best, at = s, [3]int{p.n, from, len(p.words)}
-		}
-	}
-	if best == 0 && p.n > 1 || at[2] == 0 {
-		return nil
-	}
-	cuts := []int{at[2]}
-	for at[0] > 1 {
-		cuts = append(cuts, at[1])
-		at = [3]int{at[0] - 1, p.previous[at], at[1]}
-	}
-	cuts = append(cuts, 0)
-	slices.Reverse(cuts)
-	return cuts
+	return !joins(words[from]) && !strings.ContainsAny(words[from][:1], "0123456789(")
 }
 
 // similarity scores the shared words of two neighbouring names: 3 for each first word, 2 for each last one.
