@@ -61,8 +61,6 @@ func Formats() []Format {
 		{Name: "openmetrics", File: "metrics.txt", About: "OpenMetrics 1.0 text, for Prometheus", Write: writeOpenMetrics},
 		{Name: "svg", File: "figures/", About: "each figure of the page as a file, and card.svg for links and chats",
 			Files: svgFiles, Makes: figureFile.MatchString},
-		{Name: "published", File: "published.txt", Write: writePublished,
-			About: "means and variances of runs, as Constellation's Vault measurements were published"},
 		{Name: "junit", File: "junit.xml", About: "JUnit XML, for a CI system", Write: writeJUnit},
 	}
 }

@@ -29,8 +29,7 @@ func (o outcome) report(t *testing.T, format, file string) string {
 }
 
 // TestPublished measures the published case with fewer clients. It checks that the mean latency of the closed loop is
-// clients over rate, that the format of the publication has verdicts, without intervals since there are two blocks, and
-// that the page has a box plot of each metric.
+// clients over rate, and that the page has a box plot of each metric.
 func TestPublished(t *testing.T) {
 	s := newServer(t)
 	const name, clients = "app/vault/published:clients=100", 100
@@ -54,21 +53,6 @@ func TestPublished(t *testing.T) {
 		}
 		if r.Fact("loop") != "closed" || r.Fact("concurrency") != strconv.Itoa(clients) || r.Fact("vault.published") == "" {
 			t.Errorf("%v", r.Facts)
-		}
-	}
-	text := o.report(t, "published", "published.txt")
-	for _, want := range []string{
-		`(?m)^=+ Results AKS =+\nMean: +mean: \d+\.\d{6}, variance: \d+\.\d{6}\n` +
-			`P99: .*\nMax: .*\nMin: .*\n\(2 runs; seconds\)$`,
-		`(?m)^=+ Results C11n =+$`, `(?m)^=+ AKS vs C11n =+\nMean: +[+-]\d+\.\d % no interval +undecided`,
-	} {
-		if !regexp.MustCompile(want).MatchString(text) {
-			t.Errorf("no %s in\n%s", want, text)
-		}
-	}
-	for line := range strings.Lines(text) {
-		if len(line) > 81 {
-			t.Errorf("wider than 80 columns: %s", line)
 		}
 	}
 	page := o.report(t, "html", "report.html")
