@@ -39,7 +39,7 @@ func apply(p Plan) (*namespaces, error) {
 		}
 		for _, step := range p.Steps {
 			if err := n.applyStep(s, step); err != nil {
-				return fmt.Errorf("%s: %s: %w", step.Namespace, step.Op, err)
+				return fmt.Errorf("%s: %s: %w", step.Namespace, step.Text, err)
 			}
 		}
 		return nil
@@ -72,7 +72,7 @@ func (n *namespaces) applyStep(s *netns.Switcher, step Step) error {
 	if err := s.Enter(space.ns); err != nil {
 		return err
 	}
-	return step.Op.Apply(&Env{n, step.Namespace})
+	return step.Apply(&Env{n, step.Namespace})
 }
 
 // closeNetlink closes the sockets that were used to build and check the site. The kernel releases a namespace only some
@@ -128,19 +128,19 @@ func (f *features) probe(p Plan, path result.Path) error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	var doubts []error
-	for _, op := range p.probers(path) {
-		err, known := f.known[op.Feature()]
+	for _, op := range p.probes(path) {
+		err, known := f.known[op.Feature]
 		if !known {
 			err = tryInScratch(op.Probe)
 		}
 		switch missing := errors.Is(err, result.ErrNotSupported); {
 		case err == nil, missing:
-			f.known[op.Feature()] = err
+			f.known[op.Feature] = err
 			if missing {
 				return err
 			}
 		default:
-			doubts = append(doubts, fmt.Errorf("could not tell whether this kernel has %s: %w", op.Feature(), err))
+			doubts = append(doubts, fmt.Errorf("could not tell whether this kernel has %s: %w", op.Feature, err))
 		}
 	}
 	return errors.Join(doubts...)

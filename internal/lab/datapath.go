@@ -53,11 +53,10 @@ type Wire struct {
 }
 
 // Services translate the addresses of Kubernetes Services to those of their endpoints.
-type Services interface {
-	// Name is the value of the option services=.
-	Name() string
+type Services struct {
+	Name string // value of the option services=
 	// Extend adds the translation to a datapath's plan. It is pure.
-	Extend(p *Plan, t Topology)
+	Extend func(p *Plan, t Topology)
 }
 
 // A Layer carries packets from node to node: the underlay, or a tunnel on top of another layer.
@@ -89,18 +88,18 @@ type Kit struct {
 
 // Datapath returns the datapath with a name, or an error that lists the names.
 func (k Kit) Datapath(name string) (Datapath, error) {
-	return findByName(k.Datapaths, name, "there is no datapath %q; there are %s")
+	return findByName(k.Datapaths, Datapath.Name, name, "there is no datapath %q; there are %s")
 }
 
 // findByName returns the item with a name. Otherwise the error is problem, formatted with the name and the names that
 // exist.
-func findByName[T interface{ Name() string }](list []T, name, problem string) (none T, err error) {
+func findByName[T any](list []T, nameOf func(T) string, name, problem string) (none T, err error) {
 	var names []string
 	for _, one := range list {
-		if one.Name() == name {
+		if nameOf(one) == name {
 			return one, nil
 		}
-		names = append(names, one.Name())
+		names = append(names, nameOf(one))
 	}
 	return none, fmt.Errorf(problem, name, prose.Choices(name, names))
 }

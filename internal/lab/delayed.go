@@ -10,59 +10,54 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/knotmeter/knotmeter/internal/lab/netns"
 	"github.com/knotmeter/knotmeter/internal/result"
 )
 
-// A Delayed is a Veth that delays packets from the end Name: the holder carries them between two TAP devices.
-type Delayed struct {
-	Veth
-	Delay time.Duration // delay of each packet
+// Delayed returns an op that makes a pair of devices like that of [Veth], of which the first delays packets: the holder
+// carries them between two TAP devices.
+func Delayed(l netns.Link, peer, peerNS string, delay time.Duration) Op {
+	return Op{
+		Text:    fmt.Sprintf("%s type tap peer %s in %s delay %v", linkAdd(l), peer, peerNS, delay),
+		Apply:   func(e *Env) error { return addDelayed(e, l, peer, peerNS, delay) },
+		Feature: "TAP devices",
+		Probe: func(*Env) error {
+			fd, err := makeTap(scratch)
+			if err != nil {
+				return explainTap(err)
+			}
+			return unix.Close(fd)
+		},
+	}
 }
 
-func (o Delayed) String() string {
-	return fmt.Sprintf("link add %s%s mtu %d type tap peer %s in %s delay %v",
-		o.Name, address(o.MAC), o.MTU, o.Peer, o.PeerNS, o.Delay)
-}
-
-// Apply makes both devices and starts the forwarder between them.
-func (o Delayed) Apply(e *Env) error {
-	near, err := makeTap(o.Name)
+// addDelayed makes both devices and starts the forwarder between them.
+func addDelayed(e *Env, l netns.Link, peer, peerNS string, delay time.Duration) error {
+	near, err := makeTap(l.Name)
 	if err != nil {
 		return explainTap(err)
 	}
 	far := -1
-	peer, ok := e.namespaces.spaces[o.PeerNS]
+	there, ok := e.namespaces.spaces[peerNS]
 	if !ok {
-		return errors.Join(fmt.Errorf("there is no namespace %s", o.PeerNS), unix.Close(near))
+		return errors.Join(fmt.Errorf("there is no namespace %s", peerNS), unix.Close(near))
 	}
-	err = peer.ns.Do(func() (err error) {
-		far, err = makeTap(o.Peer)
+	err = there.ns.Do(func() (err error) {
+		far, err = makeTap(peer)
 		return err
 	})
 	if err != nil {
 		return errors.Join(err, unix.Close(near))
 	}
-	f, err := forward(near, far, o.Delay, 0)
+	f, err := forward(near, far, delay, 0)
 	if err != nil {
 		return err
 	}
 	e.OnClose(f.Close)
-	if err := e.Netlink().Set(o.Name, o.MTU, o.MAC); err != nil {
+	if err := e.Netlink().Set(l.Name, l.MTU, l.MAC); err != nil {
 		return err
 	}
-	return peer.netlink.Set(o.Peer, o.MTU, nil)
-}
-
-// Feature returns the name of the feature that Probe tries.
-func (o Delayed) Feature() string { return "TAP devices" }
-
-// Probe makes one TAP device.
-func (o Delayed) Probe(*Env) error {
-	fd, err := makeTap(scratch)
-	if err != nil {
-		return explainTap(err)
-	}
-	return unix.Close(fd)
+	return there.netlink.Set(peer, l.MTU, nil)
 }
 
 // explainTap turns the errors for missing TAP devices into a NotSupported error.

@@ -12,7 +12,7 @@ type Feature struct {
 	Name   string // macvlan
 	Use    string // what needs it: "lab:macvlan"
 	Remedy string // how to get it if it is missing
-	// Try tries the feature in a scratch namespace that is removed afterwards. It returns what [Prober].Probe would.
+	// Try tries the feature in a scratch namespace that is removed afterwards. It returns what the Probe of an [Op] would.
 	Try func(e *Env) error
 }
 

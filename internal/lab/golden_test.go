@@ -52,7 +52,7 @@ func TestPlansAreConsistent(t *testing.T) {
 			}
 			seen := map[string]bool{}
 			for _, s := range plan.Steps {
-				line := s.Namespace + ": " + s.Op.String()
+				line := s.Namespace + ": " + s.Text
 				if !known[s.Namespace] || seen[line] {
 					t.Errorf("%s: step in no namespace, or done twice: %s", d.Name(), line)
 				}
@@ -73,15 +73,15 @@ func TestNeeds(t *testing.T) {
 		}
 		var features []string
 		for _, s := range plan.Steps {
-			if op, ok := s.Op.(lab.Prober); ok && !slices.Contains(features, op.Feature()) {
-				features = append(features, op.Feature())
+			if s.Feature != "" && !slices.Contains(features, s.Feature) {
+				features = append(features, s.Feature)
 			}
 		}
 		fmt.Fprintf(&text, "%s: %s\n", d.Name(), strings.Join(features, ", "))
 		for _, path := range result.Paths() {
 			features = nil
 			for _, op := range plan.Needs[path] {
-				features = append(features, op.Feature())
+				features = append(features, op.Feature)
 			}
 			if features = slices.Compact(features); len(features) > 0 {
 				fmt.Fprintf(&text, "%s, only %s: %s\n", d.Name(), path, strings.Join(features, ", "))

@@ -45,7 +45,7 @@ func openSites() error {
 	for i := 0; ; i++ {
 		for _, d := range datapath.Kit.Datapaths {
 			topology := lab.Default()
-			topology.Services = datapath.Kit.Services[rand.N(len(datapath.Kit.Services))].Name()
+			topology.Services = datapath.Kit.Services[rand.N(len(datapath.Kit.Services))].Name
 			var placements []targets.Placement
 			for j := range 3 {
 				p := targets.Placement{Path: result.Paths()[(i+j)%len(result.Paths())], Rotation: i}

@@ -10,6 +10,7 @@ import (
 
 	"github.com/knotmeter/knotmeter/internal/lab"
 	"github.com/knotmeter/knotmeter/internal/lab/datapath"
+	"github.com/knotmeter/knotmeter/internal/lab/netns"
 	"github.com/knotmeter/knotmeter/internal/result"
 	"github.com/knotmeter/knotmeter/internal/targets"
 )
@@ -51,7 +52,7 @@ func withoutSteps(text string) func(*lab.Plan) {
 	return func(p *lab.Plan) {
 		var kept []lab.Step
 		for _, s := range p.Steps {
-			if !strings.Contains(s.Namespace+": "+s.Op.String(), text) {
+			if !strings.Contains(s.Namespace+": "+s.Text, text) {
 				kept = append(kept, s)
 			}
 		}
@@ -62,7 +63,8 @@ func withoutSteps(text string) func(*lab.Plan) {
 // bypassTunnel routes packets past the tunnel in one direction.
 func bypassTunnel(p *lab.Plan) {
 	withoutSteps("node2: route add 10.244.1.0/24 dev vxlan0")(p)
-	p.Add(lab.Node(2), lab.Route{Dst: lab.PodNet(1).V4, Dev: lab.Uplink, Via: lab.NodeAddr(1).V4, Src: lab.NodeAddr(2).V4})
+	p.Add(lab.Node(2), lab.Route(netns.Route{Dst: lab.PodNet(1).V4, Dev: lab.Uplink, Via: lab.NodeAddr(1).V4,
+		Src: lab.NodeAddr(2).V4}))
 }
 
 func findDatapath(name string) lab.Datapath {
@@ -92,9 +94,9 @@ func mislabelledDatapaths() []mislabelled {
 		{findDatapath("native"), "small-mtu", lab.Wire{}, func(p *lab.Plan) {
 			p.Steps = append([]lab.Step{}, p.Steps...)
 			for i, s := range p.Steps {
-				if v, ok := s.Op.(lab.Veth); ok && s.Namespace == lab.Node(1) && v.Name == lab.Uplink {
-					v.MTU = 1400
-					p.Steps[i].Op = v
+				if s.Namespace == lab.Node(1) && strings.HasPrefix(s.Text, "link add "+lab.Uplink+" ") {
+					small := netns.Link{Name: lab.Uplink, MTU: 1400, MAC: lab.NodeMAC(1)}
+					p.Steps[i].Op = lab.Veth(small, lab.Node(1), lab.Switch)
 				}
 			}
 		}},

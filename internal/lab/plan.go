@@ -9,28 +9,24 @@ import (
 )
 
 // An Op is one step of a plan, with a text and an effect.
-type Op interface {
-	// String returns the op as a line of the plan, without the namespace: "link add br0 type bridge".
-	String() string
+type Op struct {
+	// Text is the op as a line of the plan, without the namespace: "link add br0 type bridge".
+	Text string
 	// Apply carries out the op. The holder calls it on a locked thread in the step's namespace, so that sockets, devices
 	// and /proc/sys/net are that namespace's. The holder adds the namespace and the op's text to the error.
-	Apply(e *Env) error
-}
-
-// A Prober is an Op that needs a feature that not every kernel has.
-type Prober interface {
-	Op
-	// Feature names the feature, such as "vxlan". Equal names are probed once.
-	Feature() string
+	Apply func(e *Env) error
+	// Feature names what the op needs and not every kernel has, such as "vxlan"; empty: nothing. Equal names are probed
+	// once.
+	Feature string
 	// Probe tries the feature in a scratch namespace that is removed afterwards. It returns nil if the kernel has it, and
 	// an error that Is result.ErrNotSupported and names it if not. With any other error the answer is unknown.
-	Probe(e *Env) error
+	Probe func(e *Env) error
 }
 
 // A Step is an op and the namespace in which it is applied.
 type Step struct {
 	Namespace string
-	Op        Op
+	Op
 }
 
 // A Plan lists the steps that build a site, in order. Equal topologies give equal plans.
@@ -43,7 +39,7 @@ type Plan struct {
 	// HasTunnelAddrs reports that nodes have their addresses for pods on the tunnel's devices.
 	HasTunnelAddrs bool
 	// Needs are features that single paths need in addition to those of the steps.
-	Needs map[result.Path][]Prober
+	Needs map[result.Path][]Op
 }
 
 // NodeAddr returns the address at which pods and a node reach each other. With a tunnel it is that of the tunnel's
@@ -57,9 +53,9 @@ func (p Plan) NodeAddr(n int) Dual {
 }
 
 // Need adds a feature that one path needs. If it is missing, only that path is not supported.
-func (p *Plan) Need(path result.Path, op Prober) {
+func (p *Plan) Need(path result.Path, op Op) {
 	if p.Needs == nil {
-		p.Needs = map[result.Path][]Prober{}
+		p.Needs = map[result.Path][]Op{}
 	}
 	p.Needs[path] = append(p.Needs[path], op)
 }
@@ -97,28 +93,22 @@ func (p Plan) String() string {
 		fmt.Fprintf(&b, "%s: namespace\n", name)
 	}
 	for _, s := range p.Steps {
-		fmt.Fprintf(&b, "%s: %s\n", s.Namespace, s.Op)
+		fmt.Fprintf(&b, "%s: %s\n", s.Namespace, s.Text)
 	}
 	return b.String()
 }
 
-// probers returns the probes of a plan for a path, one per feature: first those of the path, then those of the steps.
-func (p Plan) probers(path result.Path) []Prober {
-	var probers []Prober
-	seen := map[string]bool{}
-	add := func(op Prober) {
-		if !seen[op.Feature()] {
-			seen[op.Feature()] = true
-			probers = append(probers, op)
-		}
-	}
-	for _, op := range p.Needs[path] {
-		add(op)
-	}
+// probes returns the ops of a plan to probe for a path, one per feature: first those of the path, then those of the
+// steps.
+func (p Plan) probes(path result.Path) []Op {
+	all := slices.Clone(p.Needs[path])
 	for _, s := range p.Steps {
-		if op, ok := s.Op.(Prober); ok {
-			add(op)
-		}
+		all = append(all, s.Op)
 	}
-	return probers
+	seen := map[string]bool{"": true}
+	return slices.DeleteFunc(all, func(op Op) bool {
+		known := seen[op.Feature]
+		seen[op.Feature] = true
+		return known
+	})
 }

@@ -6,6 +6,8 @@ import (
 	"cmp"
 	"fmt"
 	"strconv"
+
+	"github.com/knotmeter/knotmeter/internal/lab/netns"
 )
 
 // Plan returns the plan of a site: the datapath's, then that of the Services, then the setup of the pods.
@@ -17,7 +19,7 @@ func (k Kit) Plan(datapath string, t Topology) (Plan, error) {
 	if err != nil {
 		return Plan{}, err
 	}
-	s, err := findByName(k.Services, t.Services, "services=%s is not one of %s")
+	s, err := findByName(k.Services, func(s Services) string { return s.Name }, t.Services, "services=%s is not one of %s")
 	if err != nil {
 		return Plan{}, err
 	}
@@ -46,10 +48,12 @@ func (p *Plan) addPodSteps(pods Pods) error {
 func (o Pods) steps() []Op {
 	var steps []Op
 	if o.MTU > 0 {
-		steps = append(steps, setMTU(Uplink, o.MTU))
+		steps = append(steps, Op{Text: fmt.Sprintf("link set %s mtu %d", Uplink, o.MTU),
+			Apply: func(e *Env) error { return e.Netlink().Set(Uplink, o.MTU, nil) }})
 	}
 	if o.OffloadsOff {
-		steps = append(steps, withoutOffloads(Uplink))
+		steps = append(steps, Op{Text: "ethtool -K " + Uplink + " tx off tso off gso off gro off",
+			Apply: func(*Env) error { return netns.SwitchOff(Uplink) }})
 	}
 	if o.Congestion != "" {
 		steps = append(steps, congestionControl(o.Congestion))

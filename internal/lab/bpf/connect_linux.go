@@ -11,68 +11,62 @@ import (
 	"github.com/knotmeter/knotmeter/internal/result"
 )
 
-// A Connect translates Services when sockets connect, as Cilium does without kube-proxy. Its programs are attached to
-// the site's control group and apply to the site's processes.
-type Connect struct{}
-
-// Name returns the value of the option services= that chooses it.
-func (Connect) Name() string { return "ebpf" }
-
-// Extend adds the Services of all pods of the plan, for TCP and UDP, IPv4 and IPv6. A plan without pods is not changed.
-func (Connect) Extend(p *lab.Plan, t lab.Topology) {
-	var op Translate
+// Extend adds the Services of all pods of a plan, for TCP and UDP, IPv4 and IPv6, which it translates when sockets
+// connect, as Cilium does without kube-proxy. A plan without pods is not changed.
+func Extend(p *lab.Plan, t lab.Topology) {
+	var services []Service
 	for _, s := range p.Services(t) {
 		endpoint := s.Endpoint.All()
 		for i, addr := range s.Addr.All() {
-			op = append(op, Service{netip.AddrPortFrom(addr, lab.ServicePort), netip.AddrPortFrom(endpoint[i], lab.ServicePort)})
+			services = append(services,
+				Service{netip.AddrPortFrom(addr, lab.ServicePort), netip.AddrPortFrom(endpoint[i], lab.ServicePort)})
 		}
 	}
-	if len(op) > 0 {
+	if len(services) > 0 {
 		// The programs belong to no namespace; the step uses that of the switch.
-		p.Add(lab.Switch, op)
+		p.Add(lab.Switch, Translate(services))
 	}
 }
 
-// A Translate puts the site's commands into a control group in which the addresses of Services become those of
-// endpoints.
-type Translate []Service
-
-func (o Translate) String() string {
-	pairs := make([]string, len(o))
-	for i, s := range o {
+// Translate returns an op that puts the site's commands into a control group, whose processes get the endpoints of
+// Services for their addresses.
+func Translate(services []Service) lab.Op {
+	pairs := make([]string, len(services))
+	for i, s := range services {
 		pairs[i] = fmt.Sprintf("%s>%s", s.Addr, s.Endpoint)
 	}
-	return "cgroup ebpf tcp,udp at connect,sendmsg,recvmsg,getpeername map " + strings.Join(pairs, " ")
+	return lab.Op{
+		Text: "cgroup ebpf tcp,udp at connect,sendmsg,recvmsg,getpeername map " + strings.Join(pairs, " "),
+		Apply: func(e *lab.Env) error {
+			group, attached, err := attachToNewGroup(services)
+			if err != nil {
+				return err
+			}
+			e.UseGroup(group)
+			e.OnClose(func() error { return errors.Join(attached.Close(), group.Close()) })
+			e.Fact(result.Fact{Name: "services", Value: "eBPF at connect"})
+			return nil
+		},
+		Feature: "eBPF at connect",
+		Probe: func(*lab.Env) error {
+			group, attached, err := attachToNewGroup(services)
+			if err != nil {
+				return err
+			}
+			return errors.Join(attached.Close(), group.Close())
+		},
+	}
 }
 
-// Apply makes the group and attaches the programs. Closing the site removes both.
-func (o Translate) Apply(e *lab.Env) error {
+// attachToNewGroup attaches the programs to a control group that it makes.
+func attachToNewGroup(services []Service) (*cgroup.Group, *Attachment, error) {
 	group, err := cgroup.New()
 	if err != nil {
-		return err
+		return nil, nil, err
 	}
-	attached, err := attachServices(group.Dir(), o)
+	attached, err := attachServices(group.Dir(), services)
 	if err != nil {
-		return errors.Join(err, group.Close())
+		return nil, nil, errors.Join(err, group.Close())
 	}
-	e.UseGroup(group)
-	e.OnClose(func() error { return errors.Join(attached.Close(), group.Close()) })
-	e.Fact(result.Fact{Name: "services", Value: "eBPF at connect"})
-	return nil
-}
-
-// Feature returns the name of the feature that Probe tries.
-func (o Translate) Feature() string { return "eBPF at connect" }
-
-// Probe attaches the programs to a control group of its own and removes both.
-func (o Translate) Probe(*lab.Env) error {
-	group, err := cgroup.New()
-	if err != nil {
-		return err
-	}
-	attached, err := attachServices(group.Dir(), o)
-	if err == nil {
-		err = attached.Close()
-	}
-	return errors.Join(err, group.Close())
+	return group, attached, nil
 }

@@ -20,53 +20,43 @@ const podsBridge = "pods"
 // replies of an endpoint on the client's node pass its address translation too.
 func addPodBridge(p *lab.Plan, t lab.Topology, n int) {
 	node := lab.Node(n)
-	p.Add(node, lab.Bridge{Name: podsBridge, MTU: p.PodMTU, MAC: lab.PodMAC(n, 0)}, lab.Up(podsBridge))
+	p.Add(node, lab.Bridge(netns.Link{Name: podsBridge, MTU: p.PodMTU, MAC: lab.PodMAC(n, 0)}), lab.Up(podsBridge))
 	addAddresses(p, node, podsBridge, 1, lab.Gateway(n).Prefix(24, 64))
 	if t.Services == "nftables" {
-		p.Add(node, bridgeNetfilter{true})
-		p.Need(result.PodSvcSame, shownBridge{bridgeNetfilter{true}})
+		p.Add(node, bridgeNetfilter("1"))
+		p.Need(result.PodSvcSame, lab.Op{Feature: "br_netfilter", Probe: probeBridgeNetfilter})
 	}
 }
 
-// A bridgeNetfilter sets whether bridged packets pass the namespace's netfilter hooks. By default the kernel passes
-// them, where br_netfilter is loaded; elsewhere nothing does and there is nothing to set.
-type bridgeNetfilter struct{ shown bool }
+// Settings that exist where br_netfilter is loaded.
+const (
+	bridgeSysctl  = "net.bridge.bridge-nf-call-iptables"
+	bridgeSysctl6 = "net.bridge.bridge-nf-call-ip6tables"
+)
 
-func (o bridgeNetfilter) value() string {
-	if o.shown {
-		return "1"
+// bridgeNetfilter returns an op that sets whether bridged packets pass the namespace's netfilter hooks (1) or not (0).
+// By default the kernel passes them, where br_netfilter is loaded; elsewhere nothing does and there is nothing to set.
+func bridgeNetfilter(value string) lab.Op {
+	return lab.Op{
+		Text: fmt.Sprintf("sysctl %s=%s %s=%[2]s where there is br_netfilter", bridgeSysctl, value, bridgeSysctl6),
+		Apply: func(*lab.Env) error {
+			for _, name := range []string{bridgeSysctl, bridgeSysctl6} {
+				if err := netns.WriteSysctl(name, value); err != nil && !errors.Is(err, fs.ErrNotExist) {
+					return err
+				}
+			}
+			return nil
+		},
 	}
-	return "0"
 }
 
-func (o bridgeNetfilter) String() string {
-	return fmt.Sprintf("sysctl net.bridge.bridge-nf-call-iptables=%s net.bridge.bridge-nf-call-ip6tables=%[1]s "+
-		"where there is br_netfilter", o.value())
-}
-
-func (o bridgeNetfilter) Apply(*lab.Env) error {
-	for _, name := range []string{bridgeSysctl, "net.bridge.bridge-nf-call-ip6tables"} {
-		if err := netns.WriteSysctl(name, o.value()); err != nil && !errors.Is(err, fs.ErrNotExist) {
-			return err
-		}
-	}
-	return nil
-}
-
-// bridgeSysctl exists where br_netfilter is loaded.
-const bridgeSysctl = "net.bridge.bridge-nf-call-iptables"
-
-// A shownBridge is the need for bridged packets that pass the netfilter hooks. It is no step of a plan: only one path
-// needs br_netfilter.
-type shownBridge struct{ bridgeNetfilter }
-
-func (shownBridge) Feature() string { return "br_netfilter" }
-
-func (shownBridge) Probe(*lab.Env) error {
+// probeBridgeNetfilter checks whether bridged packets can pass the netfilter hooks. Only one path needs that, so it is
+// no step of a plan.
+func probeBridgeNetfilter(*lab.Env) error {
 	_, err := netns.ReadSysctl(bridgeSysctl)
 	if errors.Is(err, fs.ErrNotExist) {
 		return result.NotSupported("this kernel has no br_netfilter (CONFIG_BRIDGE_NETFILTER), " +
-			"so the answers of an endpoint on the client's node pass by the address translation")
+			"so the replies of an endpoint on the client's node bypass the address translation")
 	}
 	return err
 }

@@ -6,6 +6,7 @@ import (
 	"fmt"
 
 	"github.com/knotmeter/knotmeter/internal/lab"
+	"github.com/knotmeter/knotmeter/internal/lab/netns"
 	"github.com/knotmeter/knotmeter/internal/result"
 )
 
@@ -43,7 +44,7 @@ func (d direct) Plan(t lab.Topology) (lab.Plan, error) {
 	p.PodMTU = t.MTU
 	for n := range t.EachNode() {
 		for i, pods := range lab.PodsNet().All() {
-			p.Add(lab.Node(n), lab.Route{Dst: pods, Dev: lab.Uplink, Src: lab.NodeAddr(n).All()[i]})
+			p.Add(lab.Node(n), lab.Route(netns.Route{Dst: pods, Dev: lab.Uplink, Src: lab.NodeAddr(n).All()[i]}))
 		}
 		for m := 1; m <= lab.PodsPerNode; m++ {
 			d.addPod(&p, t, n, m)
@@ -58,16 +59,15 @@ func (d direct) addPod(p *lab.Plan, t lab.Topology, n, m int) {
 	quietNamespace(p, pod)
 	if !d.macvlan {
 		port := fmt.Sprintf("node%d-pod%d", n, m)
-		addPort(p, t, pod, lab.Veth{Name: lab.Uplink, MTU: t.MTU, MAC: lab.PodMAC(n, m), Peer: port, PeerNS: lab.Switch})
-		p.Add(lab.Switch, lab.Port(port, bridge))
+		addPort(p, t, pod, lab.PodMAC(n, m), port)
 	} else {
 		// Linux 6.1 refuses a name that the parent's namespace has, too.
 		const made = "slave0"
-		p.Add(lab.Node(n), lab.Macvlan{Name: made, NS: pod, Parent: lab.Uplink, MTU: t.MTU, MAC: lab.PodMAC(n, m)})
+		p.Add(lab.Node(n), lab.Macvlan(netns.Link{Name: made, MTU: t.MTU, MAC: lab.PodMAC(n, m)}, pod, lab.Uplink))
 		p.Add(pod, lab.Rename(made, lab.Uplink), lab.Up("lo", lab.Uplink))
 	}
 	addAddresses(p, pod, lab.Uplink, 16*n+10+m, lab.PodAddr(n, m).Prefix(16, 48))
 	for _, nodes := range lab.NodeNet().All() {
-		p.Add(pod, lab.Route{Dst: nodes, Dev: lab.Uplink})
+		p.Add(pod, lab.Route(netns.Route{Dst: nodes, Dev: lab.Uplink}))
 	}
 }

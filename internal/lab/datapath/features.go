@@ -25,34 +25,34 @@ var unusedNet = netip.MustParsePrefix("127.1.0.0/16")
 // features are the kernel features that the datapaths and Services use, in the order in which doctor prints them.
 // Kernel versions and configurations do not count: a feature exists if it works where sites are made.
 var features = []lab.Feature{
-	{Name: "veth", Use: "every datapath", Remedy: kernelRemedy("VETH", "veth", ""), Try: lab.Veth{}.Probe},
+	{Name: "veth", Use: "every datapath", Remedy: kernelRemedy("VETH", "veth", ""), Try: lab.Veth(netns.Link{}, "", "").Probe},
 	{Name: "bridge", Use: "the underlay's switch, lab:bridge",
-		Remedy: kernelRemedy("BRIDGE", "bridge", ""), Try: lab.Bridge{}.Probe},
+		Remedy: kernelRemedy("BRIDGE", "bridge", ""), Try: lab.Bridge(netns.Link{}).Probe},
 	{Name: "vxlan", Use: "lab:vxlan and what stands on it",
-		Remedy: kernelRemedy("VXLAN", "vxlan", "3.7"), Try: lab.Vxlan{}.Probe},
+		Remedy: kernelRemedy("VXLAN", "vxlan", "3.7"), Try: lab.Vxlan(netns.Link{}, 1, lab.VXLANPort, unusedNet.Addr()).Probe},
 	{Name: "ipip", Use: "lab:ipip; eBPF does its work in its place",
-		Remedy: kernelRemedy("NET_IPIP", "ipip", ""), Try: tryIPIP},
+		Remedy: kernelRemedy("NET_IPIP", "ipip", ""), Try: func(e *lab.Env) error { return e.Netlink().AddIPIP(netns.Link{Name: "ipip1"}, unusedNet.Addr()) }},
 	{Name: "macvlan", Use: "lab:macvlan",
-		Remedy: kernelRemedy("MACVLAN", "macvlan", ""), Try: lab.Macvlan{}.Probe},
+		Remedy: kernelRemedy("MACVLAN", "macvlan", ""), Try: lab.Macvlan(netns.Link{}, "", "").Probe},
 	{Name: "wireguard", Use: "…+wireguard; wireguard-go does its work in its place",
-		Remedy: kernelRemedy("WIREGUARD", "wireguard", "5.6"), Try: tryWireguard},
+		Remedy: kernelRemedy("WIREGUARD", "wireguard", "5.6"), Try: func(e *lab.Env) error { return e.Netlink().AddWireGuard(netns.Link{Name: "wg1"}) }},
 	{Name: "tun", Use: "wireguard-go",
 		Remedy: kernelRemedy("TUN", "tun", ""), Try: func(*lab.Env) error { return wireguard.ProbeTUN() }},
 	{Name: "eBPF at traffic control", Use: "lab:ipip without the kernel's devices",
 		Remedy: asRoot + ", on Linux 6.6 or later", Try: tryTunnelPrograms},
 	{Name: "eBPF at connect", Use: "services=ebpf",
-		Remedy: asRoot + ", on Linux 5.8 or later with a cgroup v2 hierarchy", Try: bpf.Translate{}.Probe},
+		Remedy: asRoot + ", on Linux 5.8 or later with a cgroup v2 hierarchy", Try: bpf.Translate(nil).Probe},
 	{Name: "ESP", Use: "…+ipsec",
-		Remedy: kernelRemedy("INET_ESP", "esp4", ""), Try: securityAssociation{association(1, 2, 1, false, true), 1}.Probe},
+		Remedy: kernelRemedy("INET_ESP", "esp4", ""), Try: securityAssociation(association(1, 2, 1, false, true), 1).Probe},
 	{Name: "ESP for IPv6", Use: "native+ipsec",
-		Remedy: kernelRemedy("INET6_ESP", "esp6", ""), Try: securityAssociation{association(1, 2, 1, true, true), 1}.Probe},
+		Remedy: kernelRemedy("INET6_ESP", "esp6", ""), Try: securityAssociation(association(1, 2, 1, true, true), 1).Probe},
 	{Name: "nftables with NAT", Use: "services=nftables",
-		Remedy: kernelRemedy("NFT_NAT", "nft_nat", "3.18"), Try: nft.DNAT{}.Probe},
+		Remedy: kernelRemedy("NFT_NAT", "nft_nat", "3.18"), Try: nft.DNAT(nil).Probe},
 	{Name: "nftables with TPROXY", Use: "…+hbone",
 		Remedy: kernelRemedy("NFT_TPROXY", "nft_tproxy", "4.19"),
-		Try:    nft.TProxy{From: lab.PodNet(1), To: []lab.DualPrefix{lab.PodsNet()}}.Probe},
+		Try:    nft.TProxy{From: lab.PodNet(1), To: []lab.DualPrefix{lab.PodsNet()}}.Op().Probe},
 	{Name: "br_netfilter", Use: "services=nftables on lab:bridge within a node",
-		Remedy: kernelRemedy("BRIDGE_NETFILTER", "br_netfilter", "5.3 in namespaces"), Try: shownBridge{}.Probe},
+		Remedy: kernelRemedy("BRIDGE_NETFILTER", "br_netfilter", "5.3 in namespaces"), Try: probeBridgeNetfilter},
 	{Name: "tbf", Use: "?rate=", Remedy: kernelRemedy("NET_SCH_TBF", "sch_tbf", ""), Try: shaper(lab.MinRate).Probe},
 	{Name: "user namespaces", Use: "the lab without root",
 		Remedy: "set kernel.unprivileged_userns_clone=1, user.max_user_namespaces above 0 and " +
@@ -68,12 +68,6 @@ func kernelRemedy(config, module, since string) string {
 	}
 	return text
 }
-
-func tryIPIP(e *lab.Env) error {
-	return e.Netlink().AddIPIP(netns.Link{Name: "ipip1"}, unusedNet.Addr())
-}
-
-func tryWireguard(e *lab.Env) error { return e.Netlink().AddWireGuard(netns.Link{Name: "wg1"}) }
 
 func tryTunnelPrograms(e *lab.Env) error {
 	peers := []bpf.Peer{{Node: unusedNet.Addr(), Pods: unusedNet}}

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"net/netip"
 	"slices"
-	"strings"
 
 	"github.com/knotmeter/knotmeter/internal/lab"
 	"github.com/knotmeter/knotmeter/internal/lab/bpf"
@@ -44,7 +43,11 @@ func (ipipTunnel) Over(p *lab.Plan, t lab.Topology, below lab.Layer) (lab.Layer,
 		return lab.Layer{}, errors.New("ipip goes over the underlay, not over another tunnel")
 	}
 	for n := range t.EachNode() {
-		p.Add(lab.Node(n), newIPIPEnd(t, n))
+		tunnel := bpf.Tunnel{Node: lab.NodeAddr(n).V4, Pods: lab.PodNet(n).V4, Shaped: t.Rate > 0}
+		for k := range t.Others(n) {
+			tunnel.Peers = append(tunnel.Peers, bpf.Peer{Node: lab.NodeAddr(k).V4, Pods: lab.PodNet(k).V4})
+		}
+		p.Add(lab.Node(n), ipipEnd(tunnel, t.MTU-ipipOverhead))
 	}
 	p.Tunnel = ipipDevice
 	layer := below
@@ -54,59 +57,42 @@ func (ipipTunnel) Over(p *lab.Plan, t lab.Topology, below lab.Layer) (lab.Layer,
 	return layer, nil
 }
 
-// An ipipEnd is a node's end of the tunnels.
-type ipipEnd struct {
-	MTU    int // bytes
-	Tunnel bpf.Tunnel
-}
-
-func newIPIPEnd(t lab.Topology, n int) ipipEnd {
-	tunnel := bpf.Tunnel{Node: lab.NodeAddr(n).V4, Pods: lab.PodNet(n).V4, Shaped: t.Rate > 0}
-	for k := range t.Others(n) {
-		tunnel.Peers = append(tunnel.Peers, bpf.Peer{Node: lab.NodeAddr(k).V4, Pods: lab.PodNet(k).V4})
+// ipipEnd returns an op that makes a node's end of the tunnels: the kernel's device, or the programs at the uplink.
+func ipipEnd(tunnel bpf.Tunnel, mtu int) lab.Op {
+	text := fmt.Sprintf("ipip %s mtu %d local %s pods %s", ipipDevice, mtu, tunnel.Node, tunnel.Pods)
+	for _, p := range tunnel.Peers {
+		text += fmt.Sprintf(" peer %s pods %s", p.Node, p.Pods)
 	}
-	return ipipEnd{t.MTU - ipipOverhead, tunnel}
-}
-
-func (o ipipEnd) String() string {
-	var b strings.Builder
-	fmt.Fprintf(&b, "ipip %s mtu %d local %s pods %s", ipipDevice, o.MTU, o.Tunnel.Node, o.Tunnel.Pods)
-	for _, p := range o.Tunnel.Peers {
-		fmt.Fprintf(&b, " peer %s pods %s", p.Node, p.Pods)
+	if tunnel.Shaped {
+		text += " shaped"
 	}
-	if o.Tunnel.Shaped {
-		b.WriteString(" shaped")
+	return lab.Op{
+		Text: text,
+		Apply: func(e *lab.Env) error {
+			err := e.Netlink().AddIPIP(netns.Link{Name: ipipDevice, MTU: mtu}, tunnel.Node)
+			switch {
+			case err == nil:
+				e.Fact(result.Fact{Name: "ipip", Value: "kernel"})
+				return routeIPIP(e.Netlink(), tunnel)
+			case errors.Is(err, result.ErrNotSupported):
+				e.Fact(result.Fact{Name: "ipip", Value: "eBPF"})
+				return attachIPIP(e, tunnel)
+			}
+			return err
+		},
+		Feature: "ipip",
+		Probe: func(e *lab.Env) error {
+			kernel := e.Netlink().AddIPIP(netns.Link{Name: ipipDevice}, tunnel.Node)
+			if kernel == nil || !errors.Is(kernel, result.ErrNotSupported) {
+				return kernel
+			}
+			err := tryTunnel(e, tunnel)
+			if errors.Is(err, result.ErrNotSupported) {
+				return result.NotSupported(fmt.Sprintf("%v; and in its place: %v", kernel, err))
+			}
+			return err
+		},
 	}
-	return b.String()
-}
-
-// Apply makes the kernel's device, or attaches the programs to the uplink.
-func (o ipipEnd) Apply(e *lab.Env) error {
-	err := e.Netlink().AddIPIP(netns.Link{Name: ipipDevice, MTU: o.MTU}, o.Tunnel.Node)
-	switch {
-	case err == nil:
-		e.Fact(result.Fact{Name: "ipip", Value: "kernel"})
-		return o.route(e.Netlink())
-	case errors.Is(err, result.ErrNotSupported):
-		e.Fact(result.Fact{Name: "ipip", Value: "eBPF"})
-		return o.attach(e)
-	}
-	return err
-}
-
-func (o ipipEnd) Feature() string { return "ipip" }
-
-// Probe makes a device, or attaches the programs to the loopback device.
-func (o ipipEnd) Probe(e *lab.Env) error {
-	kernel := e.Netlink().AddIPIP(netns.Link{Name: ipipDevice}, o.Tunnel.Node)
-	if kernel == nil || !errors.Is(kernel, result.ErrNotSupported) {
-		return kernel
-	}
-	err := tryTunnel(e, o.Tunnel)
-	if errors.Is(err, result.ErrNotSupported) {
-		return result.NotSupported(fmt.Sprintf("%v; and in its place: %v", kernel, err))
-	}
-	return err
 }
 
 // tryTunnel attaches the programs to the loopback device, and detaches them.
@@ -122,14 +108,14 @@ func tryTunnel(e *lab.Env, t bpf.Tunnel) error {
 	return a.Close()
 }
 
-// route routes packets to other nodes' pods, and from the node's pods to other nodes, through the device.
-func (o ipipEnd) route(c *netns.Conn) error {
+// routeIPIP routes packets to other nodes' pods, and from the node's pods to other nodes, through the device.
+func routeIPIP(c *netns.Conn, tunnel bpf.Tunnel) error {
 	if err := c.Up(ipipDevice); err != nil {
 		return err
 	}
-	for _, p := range o.Tunnel.Peers {
+	for _, p := range tunnel.Peers {
 		for _, dst := range []netip.Prefix{p.Pods, netip.PrefixFrom(p.Node, 32)} {
-			err := c.AddRoute(netns.Route{Dst: dst, Dev: ipipDevice, Via: p.Node, Src: o.Tunnel.Node, Table: ipipTable})
+			err := c.AddRoute(netns.Route{Dst: dst, Dev: ipipDevice, Via: p.Node, Src: tunnel.Node, Table: ipipTable})
 			if err != nil {
 				return err
 			}
@@ -139,15 +125,15 @@ func (o ipipEnd) route(c *netns.Conn) error {
 	if err := c.AddRule(anywhere, lab.PodsNet().V4, ipipTable); err != nil {
 		return err
 	}
-	return c.AddRule(o.Tunnel.Pods, lab.NodeNet().V4, ipipTable)
+	return c.AddRule(tunnel.Pods, lab.NodeNet().V4, ipipTable)
 }
 
-func (o ipipEnd) attach(e *lab.Env) error {
+func attachIPIP(e *lab.Env, tunnel bpf.Tunnel) error {
 	uplink, err := e.Netlink().Index(lab.Uplink)
 	if err != nil {
 		return err
 	}
-	a, err := bpf.AttachTunnel(o.Tunnel, uplink)
+	a, err := bpf.AttachTunnel(tunnel, uplink)
 	if err != nil {
 		return err
 	}

@@ -91,7 +91,7 @@ func tunnelAssociations(n, k int, ipv6 bool) []lab.Op {
 	own, other := lab.PodNet(n).Of(ipv6), lab.PodNet(k).Of(ipv6)
 	here, there := hostRoutes(lab.NodeAddr(n)).Of(ipv6), hostRoutes(lab.NodeAddr(k)).Of(ipv6)
 	return []lab.Op{
-		securityAssociation{out, n}, securityAssociation{in, n},
+		securityAssociation(out, n), securityAssociation(in, n),
 		securityPolicy(n, netns.Policy{Dir: netns.PolicyOut, Src: own, Dst: other, SA: out}),
 		securityPolicy(n, netns.Policy{Dir: netns.PolicyOut, Src: own, Dst: there, SA: out}),
 		securityPolicy(n, netns.Policy{Dir: netns.PolicyOut, Src: here, Dst: other, SA: out}),
@@ -106,20 +106,49 @@ func transportAssociations(n, k int, port uint16) []lab.Op {
 	out, in := association(n, k, k, false, false), association(k, n, k, false, false)
 	here, there := hostRoutes(lab.NodeAddr(n)).V4, hostRoutes(lab.NodeAddr(k)).V4
 	return []lab.Op{
-		securityAssociation{out, n}, securityAssociation{in, n},
+		securityAssociation(out, n), securityAssociation(in, n),
 		securityPolicy(n, netns.Policy{Dir: netns.PolicyOut, Src: here, Dst: there, UDPPort: port, SA: out}),
 		securityPolicy(n, netns.Policy{Dir: netns.PolicyIn, Src: there, Dst: here, UDPPort: port, SA: in}),
 	}
 }
 
-// A securityAssociation adds a security association of a node. Both of its ends have the same key, made for the site.
-type securityAssociation struct {
-	netns.SA
-	node int
-}
-
-func (o securityAssociation) String() string {
-	return fmt.Sprintf("xfrm state add %s spi %#x aead rfc4106(gcm(aes)) 128", espTemplate(o.SA), o.SPI)
+// securityAssociation returns an op that adds a security association of a node. Both of its ends have the same key, made
+// for the site.
+func securityAssociation(a netns.SA, node int) lab.Op {
+	newKey := func() []byte {
+		key := make([]byte, netns.ESPKeySize)
+		_, _ = rand.Read(key) // never fails
+		return key
+	}
+	feature := "ESP"
+	if a.Dst.Is6() {
+		feature = "ESP for IPv6"
+	}
+	return lab.Op{
+		Text: fmt.Sprintf("xfrm state add %s spi %#x aead rfc4106(gcm(aes)) 128", espTemplate(a), a.SPI),
+		Apply: func(e *lab.Env) error {
+			x, err := xfrmSocket(e, node)
+			if err != nil {
+				return err
+			}
+			keys, err := lab.Shared(e, sharedKeys, func() (map[uint32][]byte, error) { return map[uint32][]byte{}, nil })
+			if err != nil {
+				return err
+			}
+			if keys[a.SPI] == nil {
+				keys[a.SPI] = newKey()
+			}
+			return x.AddSA(a, keys[a.SPI])
+		},
+		Feature: feature,
+		Probe: func(*lab.Env) error {
+			x, err := netns.OpenXFRM()
+			if err != nil {
+				return err
+			}
+			return errors.Join(x.AddSA(a, newKey()), x.Close())
+		},
+	}
 }
 
 // espTemplate returns the text that a security association and the policies with it share.
@@ -131,43 +160,6 @@ func espTemplate(s netns.SA) string {
 	return fmt.Sprintf("src %s dst %s proto esp mode %s reqid %d", s.Src, s.Dst, mode, s.ReqID)
 }
 
-func (o securityAssociation) Apply(e *lab.Env) error {
-	x, err := xfrmSocket(e, o.node)
-	if err != nil {
-		return err
-	}
-	keys, err := lab.Shared(e, sharedKeys, func() (map[uint32][]byte, error) { return map[uint32][]byte{}, nil })
-	if err != nil {
-		return err
-	}
-	if keys[o.SPI] == nil {
-		keys[o.SPI] = newESPKey()
-	}
-	return x.AddSA(o.SA, keys[o.SPI])
-}
-
-func newESPKey() []byte {
-	key := make([]byte, netns.ESPKeySize)
-	_, _ = rand.Read(key) // never fails
-	return key
-}
-
-func (o securityAssociation) Feature() string {
-	if o.Dst.Is6() {
-		return "ESP for IPv6"
-	}
-	return "ESP"
-}
-
-// Probe adds the association to a scratch namespace.
-func (o securityAssociation) Probe(*lab.Env) error {
-	x, err := netns.OpenXFRM()
-	if err != nil {
-		return err
-	}
-	return errors.Join(x.AddSA(o.SA, newESPKey()), x.Close())
-}
-
 // securityPolicy returns an op that adds a policy to a node.
 func securityPolicy(node int, p netns.Policy) lab.Op {
 	port := ""
@@ -175,13 +167,13 @@ func securityPolicy(node int, p netns.Policy) lab.Op {
 		port = fmt.Sprintf(" proto udp dport %d", p.UDPPort)
 	}
 	text := fmt.Sprintf("xfrm policy add src %s dst %s%s dir %s tmpl %s", p.Src, p.Dst, port, p.Dir, espTemplate(p.SA))
-	return lab.NewOp(text, func(e *lab.Env) error {
+	return lab.Op{Text: text, Apply: func(e *lab.Env) error {
 		x, err := xfrmSocket(e, node)
 		if err != nil {
 			return err
 		}
 		return x.AddPolicy(p)
-	})
+	}}
 }
 
 // xfrmSocket returns the node's socket, which the ops share. It also counts the node's packets until the site is

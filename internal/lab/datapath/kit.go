@@ -34,6 +34,6 @@ var Kit = lab.Kit{
 		meshed{routed{title: title{"vxlan+hbone", "the same over VXLAN: a stand-in, not the product"},
 			tunnels: []lab.Tunnel{vxlan{}}}},
 	},
-	Services: []lab.Services{nft.Services{}, bpf.Connect{}},
+	Services: []lab.Services{{Name: "nftables", Extend: nft.Extend}, {Name: "ebpf", Extend: bpf.Extend}},
 	Features: features,
 }

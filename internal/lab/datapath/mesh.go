@@ -9,6 +9,7 @@ import (
 
 	"github.com/knotmeter/knotmeter/internal/lab"
 	"github.com/knotmeter/knotmeter/internal/lab/mesh"
+	"github.com/knotmeter/knotmeter/internal/lab/netns"
 	"github.com/knotmeter/knotmeter/internal/lab/nft"
 	"github.com/knotmeter/knotmeter/internal/result"
 )
@@ -57,17 +58,17 @@ func (d meshed) Plan(t lab.Topology) (lab.Plan, error) {
 	for n := range t.EachNode() {
 		node := lab.Node(n)
 		// A proxy makes a connection for each one of a pod, so its ports must be free again soon.
-		p.Add(node, lab.Sysctl("net.ipv4.tcp_tw_reuse", "1"), startProxy{meshNode(t, n)})
+		p.Add(node, lab.Sysctl("net.ipv4.tcp_tw_reuse", "1"), startProxy(meshNode(t, n)))
 		for _, ipv6 := range []bool{false, true} {
 			everywhere := defaultPrefixes()[0]
 			if ipv6 {
 				everywhere = defaultPrefixes()[1]
 			}
-			p.Add(node, lab.Route{Dst: everywhere, Dev: "lo", Local: true, Table: meshTable},
+			p.Add(node, lab.Route(netns.Route{Dst: everywhere, Dev: "lo", Local: true, Table: meshTable}),
 				lab.MarkRule(redirectMark, ipv6, meshTable))
 		}
 		p.Add(node, nft.TProxy{From: lab.PodNet(n), To: []lab.DualPrefix{lab.PodsNet(), lab.ServiceNet()},
-			Port: redirectPort, Mark: redirectMark})
+			Port: redirectPort, Mark: redirectMark}.Op())
 	}
 	return p, nil
 }
@@ -91,26 +92,24 @@ func meshNode(t lab.Topology, n int) mesh.Node {
 	return node
 }
 
-// A startProxy starts a node's proxy, with an identity that only the site's authority has issued.
-type startProxy struct{ node mesh.Node }
-
-func (o startProxy) String() string { return "proxy hbone " + o.node.String() }
-
-func (o startProxy) Apply(e *lab.Env) error {
-	authority, err := lab.Shared(e, sharedAuthority, mesh.NewAuthority)
-	if err != nil {
-		return err
-	}
-	identity, err := authority.Issue(o.node.Name)
-	if err != nil {
-		return err
-	}
-	stop, err := mesh.StartHBONE(o.node, identity)
-	if err != nil {
-		return err
-	}
-	e.OnClose(stop)
-	e.Fact(result.Fact{Name: lab.ProxyFact, Value: "hbone",
-		Evidence: "stand-in in Go, not a product: HTTP/2 CONNECT (HBONE) in connections that are kept"})
-	return nil
+// startProxy returns an op that starts a node's proxy, with an identity that only the site's authority has issued.
+func startProxy(node mesh.Node) lab.Op {
+	return lab.Op{Text: "proxy hbone " + node.String(), Apply: func(e *lab.Env) error {
+		authority, err := lab.Shared(e, sharedAuthority, mesh.NewAuthority)
+		if err != nil {
+			return err
+		}
+		identity, err := authority.Issue(node.Name)
+		if err != nil {
+			return err
+		}
+		stop, err := mesh.StartHBONE(node, identity)
+		if err != nil {
+			return err
+		}
+		e.OnClose(stop)
+		e.Fact(result.Fact{Name: lab.ProxyFact, Value: "hbone",
+			Evidence: "stand-in in Go, not a product: HTTP/2 CONNECT (HBONE) in connections that are kept"})
+		return nil
+	}}
 }

@@ -7,6 +7,7 @@ import (
 	"net/netip"
 
 	"github.com/knotmeter/knotmeter/internal/lab"
+	"github.com/knotmeter/knotmeter/internal/lab/netns"
 	"github.com/knotmeter/knotmeter/internal/result"
 )
 
@@ -88,7 +89,7 @@ func (d routed) addPods(p *lab.Plan, t lab.Topology, n int) {
 		pod, port := lab.Pod(n, m), fmt.Sprintf("pod%d", m)
 		p.Namespace(pod)
 		quietNamespace(p, pod)
-		p.Add(pod, lab.Veth{Name: lab.Uplink, MTU: p.PodMTU, MAC: lab.PodMAC(n, m), Peer: port, PeerNS: lab.Node(n)},
+		p.Add(pod, lab.Veth(netns.Link{Name: lab.Uplink, MTU: p.PodMTU, MAC: lab.PodMAC(n, m)}, port, lab.Node(n)),
 			lab.Up("lo", lab.Uplink))
 		if d.bridge {
 			p.Add(lab.Node(n), lab.Port(port, podsBridge))
@@ -98,7 +99,7 @@ func (d routed) addPods(p *lab.Plan, t lab.Topology, n int) {
 			addAddresses(p, pod, lab.Uplink, 10+m, hostRoutes(lab.PodAddr(n, m)))
 		}
 		for i, gateway := range lab.Gateway(n).All() {
-			p.Add(pod, lab.Route{Dst: defaultPrefixes()[i], Dev: lab.Uplink, Via: gateway})
+			p.Add(pod, lab.Route(netns.Route{Dst: defaultPrefixes()[i], Dev: lab.Uplink, Via: gateway}))
 		}
 	}
 }
@@ -110,7 +111,7 @@ func addNodeEnd(p *lab.Plan, n, m int, port string) {
 	p.Add(node, lab.Up(port))
 	addAddresses(p, node, port, 1, hostRoutes(lab.Gateway(n)))
 	for i, dst := range hostRoutes(lab.PodAddr(n, m)).All() {
-		p.Add(node, lab.Route{Dst: dst, Dev: port, Src: p.NodeAddr(n).All()[i]})
+		p.Add(node, lab.Route(netns.Route{Dst: dst, Dev: port, Src: p.NodeAddr(n).All()[i]}))
 	}
 }
 
@@ -121,11 +122,11 @@ func addRoutes(p *lab.Plan, t lab.Topology, n int, layer lab.Layer) {
 	for k := range t.Others(n) {
 		via := layer.Via(k)
 		for i, dst := range lab.PodNet(k).All() {
-			p.Add(node, lab.Route{Dst: dst, Dev: layer.Device, Via: via.Of(i == 1), Src: own.Of(i == 1)})
+			p.Add(node, lab.Route(netns.Route{Dst: dst, Dev: layer.Device, Via: via.Of(i == 1), Src: own.Of(i == 1)}))
 		}
 		if p.HasTunnelAddrs {
 			for i, dst := range hostRoutes(p.NodeAddr(k)).All() {
-				p.Add(node, lab.Route{Dst: dst, Dev: layer.Device, Src: own.Of(i == 1)})
+				p.Add(node, lab.Route(netns.Route{Dst: dst, Dev: layer.Device, Src: own.Of(i == 1)}))
 			}
 		}
 	}

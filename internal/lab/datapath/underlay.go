@@ -3,6 +3,8 @@
 package datapath
 
 import (
+	"net"
+
 	"github.com/knotmeter/knotmeter/internal/lab"
 	"github.com/knotmeter/knotmeter/internal/lab/netns"
 	"github.com/knotmeter/knotmeter/internal/lab/nft"
@@ -21,8 +23,8 @@ func underlay(t lab.Topology) lab.Plan {
 	var p lab.Plan
 	p.Namespace(lab.Switch)
 	// The switch represents a wire: it takes no part in protocols above Ethernet and has no packet filter.
-	p.Add(lab.Switch, lab.Sysctl("net.ipv6.conf.default.disable_ipv6", "1"), bridgeNetfilter{false},
-		lab.Bridge{Name: bridge, MTU: t.MTU, MAC: lab.NodeMAC(0)}, lab.Up(bridge))
+	p.Add(lab.Switch, lab.Sysctl("net.ipv6.conf.default.disable_ipv6", "1"), bridgeNetfilter("0"),
+		lab.Bridge(netns.Link{Name: bridge, MTU: t.MTU, MAC: lab.NodeMAC(0)}), lab.Up(bridge))
 	for n := range t.EachNode() {
 		addNode(&p, t, n)
 	}
@@ -41,37 +43,38 @@ func addNode(p *lab.Plan, t lab.Topology, n int) {
 		lab.Sysctl("net.ipv4.conf.all.send_redirects", "0"),
 		lab.Sysctl("net.ipv4.conf.default.send_redirects", "0"))
 	if t.Rules > 0 {
-		p.Add(name, nft.Ballast{Rules: t.Rules})
+		p.Add(name, nft.UnusedRules(t.Rules))
 	}
-	addPort(p, t, name, lab.Veth{Name: lab.Uplink, MTU: t.MTU, MAC: lab.NodeMAC(n), Peer: name, PeerNS: lab.Switch})
-	p.Add(lab.Switch, lab.Port(name, bridge))
+	addPort(p, t, name, lab.NodeMAC(n), name)
 	addAddresses(p, name, lab.Uplink, n, lab.NodeAddr(n).Prefix(24, 48))
 }
 
-// addPort adds a port of the underlay's switch. The caller adds its peer to the switch.
-func addPort(p *lab.Plan, t lab.Topology, name string, port lab.Veth) {
+// addPort connects a namespace with the underlay's switch. port is the name of the switch's end.
+func addPort(p *lab.Plan, t lab.Topology, name string, mac net.HardwareAddr, port string) {
+	uplink := netns.Link{Name: lab.Uplink, MTU: t.MTU, MAC: mac}
 	if t.Delay != nil {
 		// A round trip passes two ports, each of which adds half of the delay.
-		p.Add(name, lab.Delayed{Veth: port, Delay: *t.Delay / 2})
+		p.Add(name, lab.Delayed(uplink, port, lab.Switch, *t.Delay/2))
 	} else {
-		p.Add(name, port)
+		p.Add(name, lab.Veth(uplink, port, lab.Switch))
 	}
 	if t.Loss > 0 {
-		p.Add(name, nft.Loss{Dev: port.Name, Probability: t.Loss})
+		p.Add(name, nft.Loss(lab.Uplink, t.Loss))
 	}
 	if t.Rate > 0 {
 		p.Add(name, shaper(t.Rate))
 	}
 	p.Add(name, lab.Up("lo", lab.Uplink))
+	p.Add(lab.Switch, lab.Port(port, bridge))
 }
 
 // shaper returns a token bucket with the tokens of 2 ms, so that a late timer does not lower the rate. The queue holds
 // 10 ms, but at least four of the largest packets so that one TCP flow can reach the rate, and at most 4 MiB so that
 // queueing does not hide differences between datapaths.
-func shaper(rate int64) lab.Shaper {
+func shaper(rate int64) lab.Op {
 	burst := max(leastBurst, int(rate/8/500))
 	limit := min(max(4*leastBurst, int(rate/8/100)), 4<<20)
-	return lab.Shaper{Dev: lab.Uplink, TokenBucket: netns.TokenBucket{Rate: rate, Burst: burst, Limit: max(limit, burst)}}
+	return lab.Shaper(lab.Uplink, netns.TokenBucket{Rate: rate, Burst: burst, Limit: max(limit, burst)})
 }
 
 // quietNamespace prevents packets that the namespace would send on its own, which runs would see as noise, and disables

@@ -8,6 +8,7 @@ import (
 	"slices"
 
 	"github.com/knotmeter/knotmeter/internal/lab"
+	"github.com/knotmeter/knotmeter/internal/lab/netns"
 )
 
 const (
@@ -25,33 +26,22 @@ func (vxlan) Over(p *lab.Plan, t lab.Topology, below lab.Layer) (lab.Layer, erro
 	mtu := below.MTU - vxlanOverhead
 	for n := range t.EachNode() {
 		node := lab.Node(n)
-		p.Add(node, lab.Vxlan{Name: vxlanDevice, ID: vxlanID, Local: below.Outer(n), Port: lab.VXLANPort, MTU: mtu,
-			MAC: tunnelMAC(n)})
-		p.Add(node, lab.Up(vxlanDevice))
+		link := netns.Link{Name: vxlanDevice, MTU: mtu, MAC: tunnelMAC(n)}
+		p.Add(node, lab.Vxlan(link, vxlanID, lab.VXLANPort, below.Outer(n)), lab.Up(vxlanDevice))
 		for k := range t.Others(n) {
-			addVxlanPeer(p, node, k, below)
+			for _, ip := range lab.TunnelAddr(k).All() {
+				p.Add(node, lab.Neighbour(vxlanDevice, ip, tunnelMAC(k)))
+			}
+			p.Add(node, lab.FDB(vxlanDevice, tunnelMAC(k), below.Outer(k)))
 		}
 	}
-	wire := vxlanWire(below.Wire)
-	return lab.Layer{Device: vxlanDevice, MTU: mtu, Via: lab.TunnelAddr, Outer: below.Outer, Wire: wire}, nil
-}
-
-func addVxlanPeer(p *lab.Plan, node string, k int, below lab.Layer) {
-	for _, ip := range lab.TunnelAddr(k).All() {
-		p.Add(node, lab.Neighbour(vxlanDevice, ip, tunnelMAC(k)))
-	}
-	p.Add(node, lab.FDB(vxlanDevice, tunnelMAC(k), below.Outer(k)))
-}
-
-// vxlanWire returns VXLAN within the wire below. Within a sealed layer it is not visible.
-func vxlanWire(below lab.Wire) lab.Wire {
-	w := below
+	w := below.Wire
 	w.Device, w.Encapsulation = vxlanDevice, "vxlan"
-	if !w.Sealed {
+	if !w.Sealed { // within a sealed layer it is not visible
 		own := []string{"ipv4", fmt.Sprintf("udp:%d", lab.VXLANPort), fmt.Sprintf("vxlan:%d", vxlanID), "ethernet"}
-		w.Layers = slices.Concat(below.Layers, own)
+		w.Layers = slices.Concat(w.Layers, own)
 	}
-	return w
+	return lab.Layer{Device: vxlanDevice, MTU: mtu, Via: lab.TunnelAddr, Outer: below.Outer, Wire: w}, nil
 }
 
 func tunnelMAC(n int) net.HardwareAddr { return net.HardwareAddr{2, 0, 10, 245, 0, byte(n)} }

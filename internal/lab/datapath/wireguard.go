@@ -30,7 +30,7 @@ func wireguardAddr(n int) netip.Addr { return netip.AddrFrom4([4]byte{10, 246, 0
 func (wireguardTunnel) Over(p *lab.Plan, t lab.Topology, below lab.Layer) (lab.Layer, error) {
 	mtu := below.MTU - wireguard.Overhead
 	for n := range t.EachNode() {
-		p.Add(lab.Node(n), addWireguard{n, mtu})
+		p.Add(lab.Node(n), addWireguard(n, mtu))
 	}
 	for n := range t.EachNode() {
 		p.Add(lab.Node(n), setWireguard(t, n, below))
@@ -45,13 +45,6 @@ func (wireguardTunnel) Over(p *lab.Plan, t lab.Topology, below lab.Layer) (lab.L
 		Wire: lab.Wire{Layers: slices.Concat(below.Wire.Layers, own), Sealed: true, Device: wireguardDevice,
 			Encapsulation: below.Wire.Encapsulation, Encryption: "wireguard"},
 	}, nil
-}
-
-// An addWireguard makes a node's device, or starts the process that makes it.
-type addWireguard struct{ node, mtu int }
-
-func (o addWireguard) String() string {
-	return fmt.Sprintf("link add %s mtu %d type wireguard", wireguardDevice, o.mtu)
 }
 
 // A wireguardSite has the keys and devices of a site, which its ops share.
@@ -75,25 +68,28 @@ func (s *wireguardSite) key(node int) (wireguard.Key, error) {
 	return k, err
 }
 
-func (o addWireguard) Apply(e *lab.Env) error {
-	s, err := wireguardSiteOf(e)
-	if err != nil {
-		return err
+// addWireguard returns an op that makes a node's device, or starts the process that makes it.
+func addWireguard(node, mtu int) lab.Op {
+	return lab.Op{
+		Text: fmt.Sprintf("link add %s mtu %d type wireguard", wireguardDevice, mtu),
+		Apply: func(e *lab.Env) error {
+			s, err := wireguardSiteOf(e)
+			if err != nil {
+				return err
+			}
+			d, err := wireguard.Add(e.Netlink(), wireguardDevice, mtu)
+			if err != nil {
+				return err
+			}
+			s.devices[node] = d
+			e.OnClose(d.Close)
+			e.Fact(result.Fact{Name: "wireguard", Value: d.Implementation()})
+			return nil
+		},
+		Feature: "wireguard",
+		Probe:   func(e *lab.Env) error { return wireguard.Probe(e.Netlink()) },
 	}
-	d, err := wireguard.Add(e.Netlink(), wireguardDevice, o.mtu)
-	if err != nil {
-		return err
-	}
-	s.devices[o.node] = d
-	e.OnClose(d.Close)
-	e.Fact(result.Fact{Name: "wireguard", Value: d.Implementation()})
-	return nil
 }
-
-func (o addWireguard) Feature() string { return "wireguard" }
-
-// Probe checks whether either implementation is available.
-func (o addWireguard) Probe(e *lab.Env) error { return wireguard.Probe(e.Netlink()) }
 
 // setWireguard returns an op that gives node n's device its key and its peers. The allowed addresses of a peer are
 // those of its pods, that of its node for pods, and that of its device for tunnels on top of it.
@@ -111,13 +107,13 @@ func setWireguard(t lab.Topology, n int, below lab.Layer) lab.Op {
 		text += fmt.Sprintf(" peer %s endpoint %s allowed-ips %s", lab.Node(k), p.Endpoint, strings.Join(texts, ","))
 		peers[k] = p
 	}
-	return lab.NewOp(text, func(e *lab.Env) error {
+	return lab.Op{Text: text, Apply: func(e *lab.Env) error {
 		s, err := wireguardSiteOf(e)
 		if err != nil {
 			return err
 		}
 		return s.configure(n, peers)
-	})
+	}}
 }
 
 // configure gives a node's device its own key and the peers, by node, with their keys.

@@ -24,12 +24,12 @@ import (
 
 func TestConformance(t *testing.T) {
 	offers := map[string][]result.Path{
-		"lab:host":                       {result.NodeNode},
-		"lab:native":                     {result.PodNodeSame, result.PodPodOther, result.PodSvcOther},
-		"lab:vxlan?nodes=3&ip=6":         {result.PodSvcSame, result.PodNodeOther},
-		"lab:native+hbone":               {result.PodPodSame, result.PodSvcOther, result.NodeSvcOther},
+		"lab:host":                     {result.NodeNode},
+		"lab:native":                   {result.PodNodeSame, result.PodPodOther, result.PodSvcOther},
+		"lab:vxlan?nodes=3&ip=6":       {result.PodSvcSame, result.PodNodeOther},
+		"lab:native+hbone":             {result.PodPodSame, result.PodSvcOther, result.NodeSvcOther},
 		"lab:vxlan+hbone?nodes=3&ip=6": {result.PodPodOther, result.PodSvcSame},
-		"lab:macvlan":                    {result.PodPodSame, result.NodeSvcOther},
+		"lab:macvlan":                  {result.PodPodSame, result.NodeSvcOther},
 	}
 	for text, paths := range offers {
 		t.Run(strings.ReplaceAll(text, "/", "_"), func(t *testing.T) {

@@ -2,5 +2,5 @@
 // to those of its endpoint, applied to packets that enter a node or that its processes send. It also adds the packet
 // loss and the unused rules of a topology. No other package uses nftables.
 //
-// [Services] is a lab.Services, whose steps come last in a plan.
+// [Extend] is for a lab.Services, whose steps come last in a plan.
 package nft

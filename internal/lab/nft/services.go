@@ -14,6 +14,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/knotmeter/knotmeter/internal/lab"
+	"github.com/knotmeter/knotmeter/internal/lab/netns"
 	"github.com/knotmeter/knotmeter/internal/result"
 )
 
@@ -24,15 +25,9 @@ var natHooks = map[string]*nftables.ChainHook{
 	"output":     nftables.ChainHookOutput,
 }
 
-// Services translates Services with the nftables of each node.
-type Services struct{}
-
-// Name returns the value of the option services= that chooses it.
-func (Services) Name() string { return "nftables" }
-
-// Extend adds the Services of all pods of the plan to every node, for TCP and UDP, IPv4 and IPv6. A plan without pods
-// is not changed.
-func (Services) Extend(p *lab.Plan, t lab.Topology) {
+// Extend adds the Services of all pods of a plan to the nftables of every node, for TCP and UDP, IPv4 and IPv6. A plan
+// without pods is not changed.
+func Extend(p *lab.Plan, t lab.Topology) {
 	services := p.Services(t)
 	if len(services) == 0 {
 		return
@@ -40,31 +35,34 @@ func (Services) Extend(p *lab.Plan, t lab.Topology) {
 	for n := range t.EachNode() {
 		// The route, and with it the source address, is looked up before the translation.
 		for i, dst := range lab.ServiceNet().All() {
-			p.Add(lab.Node(n), lab.Route{Dst: dst, Dev: lab.Uplink, Src: p.NodeAddr(n).All()[i]})
+			p.Add(lab.Node(n), lab.Route(netns.Route{Dst: dst, Dev: lab.Uplink, Src: p.NodeAddr(n).All()[i]}))
 		}
 		p.Add(lab.Node(n), DNAT(services))
 	}
 }
 
-// DNAT translates the addresses of Services to those of their endpoints.
-type DNAT []lab.Service
-
-func (o DNAT) String() string {
-	pairs := make([]string, len(o))
-	for i, s := range o {
+// DNAT returns an op that translates the addresses of Services to those of their endpoints.
+func DNAT(services []lab.Service) lab.Op {
+	pairs := make([]string, len(services))
+	for i, s := range services {
 		pairs[i] = fmt.Sprintf("%s>%s %s>%s", s.Addr.V4, s.Endpoint.V4, s.Addr.V6, s.Endpoint.V6)
 	}
-	return fmt.Sprintf("nft dnat tcp,udp port %d at prerouting,output map %s", lab.ServicePort, strings.Join(pairs, " "))
+	add := func(*lab.Env) error { return addTables(services) }
+	return lab.Op{
+		Text: fmt.Sprintf("nft dnat tcp,udp port %d at prerouting,output map %s",
+			lab.ServicePort, strings.Join(pairs, " ")),
+		Apply: add, Feature: "nftables with NAT", Probe: add,
+	}
 }
 
-// Apply makes a table for each IP version, with a map, two chains and a rule in each chain.
-func (o DNAT) Apply(*lab.Env) error {
+// addTables makes a table for each IP version, with a map, two chains and a rule in each chain.
+func addTables(services []lab.Service) error {
 	conn, err := nftables.New()
 	if err != nil {
 		return fmt.Errorf("open an nftables socket: %w", err)
 	}
 	for _, family := range []nftables.TableFamily{nftables.TableFamilyIPv4, nftables.TableFamilyIPv6} {
-		if err := o.addTable(conn, family); err != nil {
+		if err := addTable(conn, services, family); err != nil {
 			return err
 		}
 	}
@@ -80,13 +78,7 @@ func flush(conn *nftables.Conn, feature string) error {
 	return err
 }
 
-// Feature returns the name of the feature that Probe tries.
-func (o DNAT) Feature() string { return "nftables with NAT" }
-
-// Probe adds the tables of the Services.
-func (o DNAT) Probe(e *lab.Env) error { return o.Apply(e) }
-
-func (o DNAT) addTable(conn *nftables.Conn, family nftables.TableFamily) error {
+func addTable(conn *nftables.Conn, services []lab.Service, family nftables.TableFamily) error {
 	ip6 := family == nftables.TableFamilyIPv6
 	addr := nftables.TypeIPAddr
 	if ip6 {
@@ -98,7 +90,7 @@ func (o DNAT) addTable(conn *nftables.Conn, family nftables.TableFamily) error {
 		KeyType:  nftables.MustConcatSetType(addr, nftables.TypeInetProto, nftables.TypeInetService),
 		DataType: nftables.MustConcatSetType(addr, nftables.TypeInetService),
 	}
-	if err := conn.AddSet(set, o.elements(ip6)); err != nil {
+	if err := conn.AddSet(set, mapElements(services, ip6)); err != nil {
 		return fmt.Errorf("map of endpoints: %w", err)
 	}
 	for name, hook := range natHooks {
@@ -110,12 +102,12 @@ func (o DNAT) addTable(conn *nftables.Conn, family nftables.TableFamily) error {
 	return nil
 }
 
-// elements returns the elements of the map from address, protocol and port to address and port. Every field is padded
+// mapElements returns the elements of the map from address, protocol and port to address and port. Every field is padded
 // to a multiple of four bytes.
-func (o DNAT) elements(ip6 bool) []nftables.SetElement {
+func mapElements(services []lab.Service, ip6 bool) []nftables.SetElement {
 	port := append(binary.BigEndian.AppendUint16(nil, lab.ServicePort), 0, 0)
 	var elements []nftables.SetElement
-	for _, s := range o {
+	for _, s := range services {
 		for _, proto := range []byte{unix.IPPROTO_TCP, unix.IPPROTO_UDP} {
 			elements = append(elements, nftables.SetElement{
 				Key: slices.Concat(s.Addr.Of(ip6).AsSlice(), []byte{proto, 0, 0, 0}, port),

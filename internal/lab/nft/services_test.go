@@ -57,11 +57,11 @@ func service(n, m int) lab.Service {
 }
 
 func TestServicesReachTheirEndpoints(t *testing.T) {
-	services := nft.DNAT{service(1, 1), service(1, 2)}
+	services := []lab.Service{service(1, 1), service(1, 2)}
 	// A Service's address needs a route, here to the node itself.
 	places := []lab.Dual{lab.PodAddr(1, 1), lab.PodAddr(1, 2), lab.NodeAddr(1)}
 	inNamespace(t, places, func() error {
-		err := services.Apply(nil)
+		err := nft.DNAT(services).Apply(nil)
 		if errors.Is(err, result.ErrNotSupported) {
 			t.Skip(err)
 		}
@@ -157,9 +157,9 @@ func serve(network, listen, answer string) (stop func(), err error) {
 
 // TestTablesAreAsMeant checks the tables that the kernel has: two, each with a map of two protocols for each Service.
 func TestTablesAreAsMeant(t *testing.T) {
-	services := nft.DNAT{service(1, 1), service(2, 2)}
+	services := []lab.Service{service(1, 1), service(2, 2)}
 	inNamespace(t, nil, func() error {
-		if err := services.Apply(nil); errors.Is(err, result.ErrNotSupported) {
+		if err := nft.DNAT(services).Apply(nil); errors.Is(err, result.ErrNotSupported) {
 			t.Skip(err)
 		} else if err != nil {
 			return err
@@ -189,7 +189,7 @@ func TestTablesAreAsMeant(t *testing.T) {
 func TestExtendKnowsThePodsOfThePlan(t *testing.T) {
 	var nodesOnly lab.Plan
 	nodesOnly.Namespace(lab.Node(1))
-	nft.Services{}.Extend(&nodesOnly, lab.Default())
+	nft.Extend(&nodesOnly, lab.Default())
 	if len(nodesOnly.Steps) != 0 {
 		t.Errorf("a plan without pods got Services:\n%s", nodesOnly)
 	}

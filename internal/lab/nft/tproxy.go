@@ -27,17 +27,22 @@ type TProxy struct {
 	Mark uint32
 }
 
-func (o TProxy) String() string {
+// Op returns the op that adds the rules.
+func (o TProxy) Op() lab.Op {
 	var pairs []string
 	for _, to := range o.To {
 		pairs = append(pairs, fmt.Sprintf("%s to %s, %s to %s", o.From.V4, to.V4, o.From.V6, to.V6))
 	}
-	return fmt.Sprintf("nft prerouting tcp from %s tproxy to :%d meta mark set %#x; these and the answers notrack",
-		strings.Join(pairs, ", "), o.Port, o.Mark)
+	add := func(*lab.Env) error { return o.add() }
+	return lab.Op{
+		Text: fmt.Sprintf("nft prerouting tcp from %s tproxy to :%d meta mark set %#x; these and the answers notrack",
+			strings.Join(pairs, ", "), o.Port, o.Mark),
+		Apply: add, Feature: "nftables with TPROXY", Probe: add,
+	}
 }
 
-// Apply makes a table for each IP version, with three chains that have a rule for each network.
-func (o TProxy) Apply(*lab.Env) error {
+// add makes a table for each IP version, with three chains that have a rule for each network.
+func (o TProxy) add() error {
 	conn, err := nftables.New()
 	if err != nil {
 		return fmt.Errorf("open an nftables socket: %w", err)
@@ -92,9 +97,3 @@ func tcpBetween(from, to netip.Prefix) []expr.Any {
 		&expr.Cmp{Op: expr.CmpOpEq, Register: 1, Data: []byte{unix.IPPROTO_TCP}},
 	})
 }
-
-// Feature returns the name of the feature that Probe tries.
-func (o TProxy) Feature() string { return "nftables with TPROXY" }
-
-// Probe adds the rules.
-func (o TProxy) Probe(e *lab.Env) error { return o.Apply(e) }

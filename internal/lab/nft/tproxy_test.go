@@ -18,7 +18,7 @@ import (
 func TestTProxy(t *testing.T) {
 	inNamespace(t, nil, func() error {
 		to := []lab.DualPrefix{lab.PodsNet(), lab.ServiceNet()}
-		if err := (nft.TProxy{From: lab.PodNet(1), To: to, Port: 15001, Mark: 1}).Apply(nil); err != nil {
+		if err := (nft.TProxy{From: lab.PodNet(1), To: to, Port: 15001, Mark: 1}).Op().Apply(nil); err != nil {
 			return err
 		}
 		conn, err := nftables.New()

@@ -12,23 +12,26 @@ import (
 	"github.com/knotmeter/knotmeter/internal/lab"
 )
 
-// A Ballast adds rules that every forwarded packet is compared with and that match no packet, like the rules of other
-// Services and policies on a node.
-type Ballast struct{ Rules int }
-
-// batch is how many rules are sent to the kernel at once. The kernel answers each rule, and the answers must fit into
-// the socket's buffer.
+// batch is how many rules are sent to the kernel at once. The kernel acknowledges each rule, and the acknowledgements
+// must fit into the socket's buffer.
 const batch = 50
 
 // unusedMark is a packet mark that no packet has.
 const unusedMark = 0x6b6e6f74
 
-func (o Ballast) String() string {
-	return fmt.Sprintf("nft inet forward %d times meta mark %#x drop", o.Rules, unusedMark)
+// UnusedRules returns an op that adds rules that every forwarded packet is compared with and that match no packet, like
+// the rules of other Services and policies on a node.
+func UnusedRules(rules int) lab.Op {
+	return lab.Op{
+		Text:    fmt.Sprintf("nft inet forward %d times meta mark %#x drop", rules, unusedMark),
+		Apply:   func(*lab.Env) error { return addUnusedRules(rules) },
+		Feature: "nftables",
+		Probe:   func(*lab.Env) error { return addUnusedRules(1) },
+	}
 }
 
-// Apply makes a table with one chain.
-func (o Ballast) Apply(*lab.Env) error {
+// addUnusedRules makes a table with one chain.
+func addUnusedRules(rules int) error {
 	conn, err := nftables.New()
 	if err != nil {
 		return fmt.Errorf("open an nftables socket: %w", err)
@@ -37,7 +40,7 @@ func (o Ballast) Apply(*lab.Env) error {
 	chain := conn.AddChain(&nftables.Chain{Name: "forward", Table: table, Type: nftables.ChainTypeFilter,
 		Hooknum: nftables.ChainHookForward, Priority: nftables.ChainPriorityFilter})
 	const feature = "nftables (CONFIG_NF_TABLES_INET)"
-	for n := range o.Rules {
+	for n := range rules {
 		conn.AddRule(&nftables.Rule{Table: table, Chain: chain, Exprs: []expr.Any{
 			&expr.Meta{Key: expr.MetaKeyMARK, Register: 1},
 			&expr.Cmp{Op: expr.CmpOpEq, Register: 1, Data: binaryutil.NativeEndian.PutUint32(unusedMark)},
@@ -51,9 +54,3 @@ func (o Ballast) Apply(*lab.Env) error {
 	}
 	return flush(conn, feature)
 }
-
-// Feature returns the name of the feature that Probe tries.
-func (o Ballast) Feature() string { return "nftables" }
-
-// Probe adds one rule.
-func (o Ballast) Probe(e *lab.Env) error { return Ballast{1}.Apply(e) }

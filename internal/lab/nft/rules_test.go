@@ -10,11 +10,11 @@ import (
 	"github.com/knotmeter/knotmeter/internal/lab/nft"
 )
 
-// TestBallast checks that all rules are added, more than are sent at once.
-func TestBallast(t *testing.T) {
+// TestUnusedRules checks that all rules are added, more than are sent at once.
+func TestUnusedRules(t *testing.T) {
 	const want = 170
 	inNamespace(t, nil, func() error {
-		if err := (nft.Ballast{Rules: want}).Apply(nil); err != nil {
+		if err := nft.UnusedRules(want).Apply(nil); err != nil {
 			return err
 		}
 		conn, err := nftables.New()
