@@ -64,12 +64,11 @@ func startCipher(place) (loop, error) {
 		sealed: make([]byte, 0, message+aead.Overhead())}, nil
 }
 
-func (c *cipherLoop) run(n int, _ *netload.Histogram) int64 {
+func (c *cipherLoop) run(n int, _ *netload.Histogram) {
 	for range n {
 		c.sealed = c.aead.Seal(c.sealed[:0], c.nonce, c.plain, nil)
 	}
 	c.wrong = c.wrong || hex.EncodeToString(c.sealed[message:]) != cipherTag
-	return 0
 }
 
 func (c *cipherLoop) check() error {
@@ -78,8 +77,6 @@ func (c *cipherLoop) check() error {
 	}
 	return nil
 }
-
-func (*cipherLoop) close() {}
 
 // A hashLoop hashes the same message again and again.
 type hashLoop struct {
@@ -93,12 +90,11 @@ const hashSum = "5252abae92836caa122f8d6c078aa2487dc32b17e1b204a7cc022809faebc19
 
 func startHash(place) (loop, error) { return &hashLoop{message: pattern(message)}, nil }
 
-func (h *hashLoop) run(n int, _ *netload.Histogram) int64 {
+func (h *hashLoop) run(n int, _ *netload.Histogram) {
 	for range n {
 		h.sum = sha256.Sum256(h.message)
 	}
 	h.wrong = h.wrong || hex.EncodeToString(h.sum[:]) != hashSum
-	return 0
 }
 
 func (h *hashLoop) check() error {
@@ -107,8 +103,6 @@ func (h *hashLoop) check() error {
 	}
 	return nil
 }
-
-func (*hashLoop) close() {}
 
 // A signLoop signs the same hash with a new key. Signatures differ, since they contain random numbers.
 type signLoop struct {
@@ -133,7 +127,7 @@ func newSignLoop(verifies bool) (loop, error) {
 	return s, err
 }
 
-func (s *signLoop) run(n int, _ *netload.Histogram) int64 {
+func (s *signLoop) run(n int, _ *netload.Histogram) {
 	for range n {
 		if s.verifies {
 			if !ecdsa.VerifyASN1(&s.key.PublicKey, s.hash[:], s.signature) && s.err == nil {
@@ -147,7 +141,6 @@ func (s *signLoop) run(n int, _ *netload.Histogram) int64 {
 		}
 		s.signature = signature
 	}
-	return 0
 }
 
 func (s *signLoop) check() error {
@@ -162,8 +155,6 @@ func (s *signLoop) check() error {
 	}
 	return nil
 }
-
-func (*signLoop) close() {}
 
 // A deflateLoop compresses the same text again and again.
 type deflateLoop struct {
@@ -194,7 +185,7 @@ func text(size int) []byte {
 	return b.Bytes()[:size]
 }
 
-func (d *deflateLoop) run(n int, _ *netload.Histogram) int64 {
+func (d *deflateLoop) run(n int, _ *netload.Histogram) {
 	for range n {
 		d.out.Reset()
 		d.writer.Reset(&d.out)
@@ -209,7 +200,6 @@ func (d *deflateLoop) run(n int, _ *netload.Histogram) int64 {
 			d.err = fmt.Errorf("a text of %d bytes was compressed to %d bytes, and then to %d", textSize, d.size, d.out.Len())
 		}
 	}
-	return 0
 }
 
 func (d *deflateLoop) check() error {
@@ -225,8 +215,6 @@ func (d *deflateLoop) check() error {
 	}
 	return nil
 }
-
-func (*deflateLoop) close() {}
 
 // A sortLoop sorts copies of the same numbers.
 type sortLoop struct {
@@ -245,13 +233,12 @@ func startSort(place) (loop, error) {
 	return s, nil
 }
 
-func (s *sortLoop) run(n int, _ *netload.Histogram) int64 {
+func (s *sortLoop) run(n int, _ *netload.Histogram) {
 	for range n {
 		copy(s.sorted, s.numbers)
 		slices.Sort(s.sorted)
 	}
 	s.wrong = s.wrong || s.sorted[0] > s.sorted[1] || s.sorted[sortSize-2] > s.sorted[sortSize-1]
-	return 0
 }
 
 func (s *sortLoop) check() error {
@@ -264,8 +251,6 @@ func (s *sortLoop) check() error {
 	}
 	return nil
 }
-
-func (*sortLoop) close() {}
 
 // A matrixLoop multiplies the same two matrices, of small whole numbers, so that every order of additions has the same
 // result.
@@ -283,7 +268,7 @@ func startMatrix(place) (loop, error) {
 	return m, nil
 }
 
-func (m *matrixLoop) run(n int, _ *netload.Histogram) int64 {
+func (m *matrixLoop) run(n int, _ *netload.Histogram) {
 	for range n {
 		for i, row := range m.a {
 			product := m.product[i]
@@ -296,7 +281,6 @@ func (m *matrixLoop) run(n int, _ *netload.Histogram) int64 {
 			}
 		}
 	}
-	return 0
 }
 
 // check compares the sums of the product's rows with the first matrix times the sums of the second one's rows.
@@ -318,8 +302,6 @@ func (m *matrixLoop) check() error {
 	}
 	return nil
 }
-
-func (*matrixLoop) close() {}
 
 // A jsonLoop decodes a document and encodes it again.
 type jsonLoop struct {
@@ -359,7 +341,7 @@ func startJSON(place) (loop, error) {
 	return &jsonLoop{document: document}, err
 }
 
-func (j *jsonLoop) run(n int, _ *netload.Histogram) int64 {
+func (j *jsonLoop) run(n int, _ *netload.Histogram) {
 	for range n {
 		var p pod
 		err := json.Unmarshal(j.document, &p)
@@ -371,9 +353,6 @@ func (j *jsonLoop) run(n int, _ *netload.Histogram) int64 {
 			j.err = err
 		}
 	}
-	return 0
 }
 
 func (j *jsonLoop) check() error { return j.err }
-
-func (*jsonLoop) close() {}

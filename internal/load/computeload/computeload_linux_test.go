@@ -187,7 +187,8 @@ func TestWrong(t *testing.T) {
 	} {
 		c := config(name)
 		team := newTeam(c, loops[name], []machine.CPU{{Number: 0}})
-		l, err := loops[name].start(place{cpus: []int{0}, set: c.Set, word: &team.word, huge: func(float64) {}})
+		l, err := loops[name].start(place{cpus: []int{0}, set: c.Set, word: &team.word, aside: new(int64),
+			huge: func(float64) {}})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -202,7 +203,9 @@ func TestWrong(t *testing.T) {
 		if l.check() == nil {
 			t.Errorf("%s: a wrong result was not found", name)
 		}
-		l.close()
+		if held, is := l.(closer); is {
+			held.close()
+		}
 	}
 }
 

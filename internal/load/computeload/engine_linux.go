@@ -101,6 +101,7 @@ type worker struct {
 	loop    loop
 	batch   int    // operations
 	left    uint64 // operations outside of the windows
+	aside   int64  // time of the loop that does not count, ns
 	huge    float64
 	window  *window
 	solo    *window // of the first thread alone; nil: there is none
@@ -217,7 +218,9 @@ func (w *worker) thread() {
 	if w.err != nil {
 		return
 	}
-	defer w.loop.close()
+	if held, is := w.loop.(closer); is {
+		defer held.close()
+	}
 	if w.stop.Load() { // before the windows are there, if another thread failed
 		return
 	}
@@ -239,7 +242,7 @@ func (w *worker) begin() error {
 	var err error
 	w.loop, err = w.of.start(place{
 		cpus: w.cpus, set: w.config.Set, pages: w.config.Pages, seed: w.config.Seed + uint64(w.cpus[0]),
-		program: w.config.Program, word: &w.word,
+		program: w.config.Program, word: &w.word, aside: &w.aside,
 		huge: func(share float64) { w.huge = share },
 	})
 	return err
@@ -258,7 +261,7 @@ func pin(cpu int) error {
 // work repeats batches of the loop until a window has ended.
 func (w *worker) work(in *window, latencies *netload.Histogram) {
 	now := func() int64 { return since(w.base) }
-	var before unix.Rusage
+	var used unix.Rusage
 	counting := false
 	for from := now(); from < in.end && !w.stop.Load(); {
 		record := latencies
@@ -266,10 +269,11 @@ func (w *worker) work(in *window, latencies *netload.Histogram) {
 			record = nil
 		} else if !counting {
 			counting = true
-			w.usage(&before)
+			w.usage(&used)
 		}
-		aside := w.loop.run(w.batch, record)
-		to := now()
+		before := w.aside
+		w.loop.run(w.batch, record)
+		to, aside := now(), w.aside-before
 		in.add(w.batch, from, to, aside)
 		if from < in.begin {
 			w.left += uint64(w.batch)
@@ -280,8 +284,8 @@ func (w *worker) work(in *window, latencies *netload.Histogram) {
 	var after unix.Rusage
 	w.usage(&after)
 	if counting {
-		in.thread.CPUTime = seconds(after.Utime) - seconds(before.Utime) + seconds(after.Stime) - seconds(before.Stime)
-		in.thread.Voluntary, in.thread.Involuntary = after.Nvcsw-before.Nvcsw, after.Nivcsw-before.Nivcsw
+		in.thread.CPUTime = seconds(after.Utime) - seconds(used.Utime) + seconds(after.Stime) - seconds(used.Stime)
+		in.thread.Voluntary, in.thread.Involuntary = after.Nvcsw-used.Nvcsw, after.Nivcsw-used.Nivcsw
 	}
 	in.thread.CPU = w.cpus[0]
 }

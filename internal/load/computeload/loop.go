@@ -14,13 +14,14 @@ import (
 // A loop repeats one operation on one thread. All its methods are called by that thread.
 type loop interface {
 	// run carries out n operations and records the latency of each in ns, if the loop has single operations and latencies
-	// is not nil. It returns the time that was spent on something else and does not count, in ns.
-	run(n int, latencies *netload.Histogram) (aside int64)
+	// is not nil.
+	run(n int, latencies *netload.Histogram)
 	// check returns an error if a result of the operations since the start was wrong, or one of them failed.
 	check() error
-	// close releases what the loop holds.
-	close()
 }
+
+// A closer is a loop that has to release something.
+type closer interface{ close() }
 
 // A definition holds the properties of a loop.
 type definition struct {
@@ -43,6 +44,8 @@ type place struct {
 	seed  uint64
 	// program is that of [Config].
 	program []string
+	// aside is where the loop adds the time that it spent on something else and that does not count, in ns.
+	aside *int64
 	// word is shared by all threads of a run.
 	word *atomic.Uint64
 	// huge is called with the share of a working set that is in huge pages.

@@ -184,7 +184,7 @@ func newArrays(p place, arrays int) (loop, error) {
 	return l, nil
 }
 
-func (l *arrayLoop) run(n int, _ *netload.Histogram) int64 {
+func (l *arrayLoop) run(n int, _ *netload.Histogram) {
 	const numbers = chunk / 8
 	for range n {
 		from, to := l.next, l.next+numbers
@@ -198,7 +198,6 @@ func (l *arrayLoop) run(n int, _ *netload.Histogram) int64 {
 			l.next = 0
 		}
 	}
-	return 0
 }
 
 // want returns what the element i of the result has to be.
@@ -275,7 +274,7 @@ func newChase(p place, part int) (loop, error) {
 // unrolled is the number of loads in one turn of the chase.
 const unrolled = 16
 
-func (l *chaseLoop) run(n int, _ *netload.Histogram) int64 {
+func (l *chaseLoop) run(n int, _ *netload.Histogram) {
 	p := l.at
 	for range n / unrolled {
 		p = p.next.next.next.next.next.next.next.next
@@ -286,7 +285,6 @@ func (l *chaseLoop) run(n int, _ *netload.Histogram) int64 {
 	}
 	l.at, l.steps = p, l.steps+uint64(n)
 	l.wrong = l.wrong || p.ordinal != l.steps%l.length
-	return 0
 }
 
 func (l *chaseLoop) check() error {
@@ -304,6 +302,7 @@ type faultLoop struct {
 	next    int // offset of the next page
 	touched int64
 	before  int64 // page faults of the thread when it began
+	aside   *int64
 	err     error
 }
 
@@ -312,7 +311,7 @@ func startFaults(p place) (loop, error) {
 	if err != nil {
 		return nil, err
 	}
-	l := &faultLoop{region: r}
+	l := &faultLoop{region: r, aside: p.aside}
 	l.before, err = threadFaults()
 	return l, err
 }
@@ -326,7 +325,7 @@ func threadFaults() (int64, error) {
 	return u.Minflt, nil
 }
 
-func (l *faultLoop) run(n int, _ *netload.Histogram) (aside int64) {
+func (l *faultLoop) run(n int, _ *netload.Histogram) {
 	memory := l.region.bytes
 	for range n {
 		memory[l.next] = 1
@@ -335,11 +334,11 @@ func (l *faultLoop) run(n int, _ *netload.Histogram) (aside int64) {
 			if err := unix.Madvise(memory, unix.MADV_DONTNEED); err != nil && l.err == nil {
 				l.err = fmt.Errorf("give pages back: %w", err)
 			}
-			l.next, aside = 0, aside+since(began)
+			l.next = 0
+			*l.aside += since(began)
 		}
 	}
 	l.touched += int64(n)
-	return aside
 }
 
 // check compares the kernel's number of page faults. It may be larger, for faults elsewhere.

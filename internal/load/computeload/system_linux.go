@@ -33,13 +33,12 @@ type syscallLoop struct {
 
 func startSyscall(place) (loop, error) { return &syscallLoop{parent: uintptr(os.Getppid())}, nil }
 
-func (s *syscallLoop) run(n int, _ *netload.Histogram) int64 {
+func (s *syscallLoop) run(n int, _ *netload.Histogram) {
 	got := s.parent
 	for range n {
 		got, _, _ = syscall.RawSyscall(unix.SYS_GETPPID, 0, 0, 0)
 	}
 	s.wrong = s.wrong || got != s.parent
-	return 0
 }
 
 func (s *syscallLoop) check() error {
@@ -48,8 +47,6 @@ func (s *syscallLoop) check() error {
 	}
 	return nil
 }
-
-func (*syscallLoop) close() {}
 
 // A partner is the second thread of a loop. It is locked and pinned, and ends when its loop is closed.
 type partner struct {
@@ -119,11 +116,11 @@ func transfer(call uintptr, fd int, b *[1]byte) (int, error) {
 	}
 }
 
-func (s *switchLoop) run(n int, latencies *netload.Histogram) int64 {
+func (s *switchLoop) run(n int, latencies *netload.Histogram) {
 	var b [1]byte
 	for range n {
 		if s.err != nil {
-			return 0
+			return
 		}
 		s.count++
 		b[0] = s.count
@@ -137,7 +134,6 @@ func (s *switchLoop) run(n int, latencies *netload.Histogram) int64 {
 			s.err = errors.New("another byte came back")
 		}
 	}
-	return 0
 }
 
 func (s *switchLoop) check() error { return s.err }
@@ -207,10 +203,10 @@ func wake(word *atomic.Uint32) error {
 	return nil
 }
 
-func (w *wakeLoop) run(n int, latencies *netload.Histogram) int64 {
+func (w *wakeLoop) run(n int, latencies *netload.Histogram) {
 	for range n {
 		if w.err != nil {
-			return 0
+			return
 		}
 		began := time.Now()
 		if w.err = wake(&w.there); w.err == nil {
@@ -219,7 +215,6 @@ func (w *wakeLoop) run(n int, latencies *netload.Histogram) int64 {
 		record(latencies, since(began)/2)
 		w.count++
 	}
-	return 0
 }
 
 func (w *wakeLoop) check() error {
@@ -249,7 +244,7 @@ func startTimer(place) (loop, error) {
 	return &timerLoop{}, nil
 }
 
-func (t *timerLoop) run(n int, latencies *netload.Histogram) int64 {
+func (t *timerLoop) run(n int, latencies *netload.Histogram) {
 	for range n {
 		wanted := unix.NsecToTimespec(int64(nap))
 		began := time.Now()
@@ -265,12 +260,9 @@ func (t *timerLoop) run(n int, latencies *netload.Histogram) int64 {
 			record(latencies, late)
 		}
 	}
-	return 0
 }
 
 func (t *timerLoop) check() error { return t.err }
-
-func (*timerLoop) close() {}
 
 // A processLoop starts a program that ends at once, on the same CPU.
 type processLoop struct {
@@ -285,16 +277,15 @@ func startProcess(p place) (loop, error) {
 	return &processLoop{args: p.program}, nil
 }
 
-func (p *processLoop) run(n int, latencies *netload.Histogram) int64 {
+func (p *processLoop) run(n int, latencies *netload.Histogram) {
 	for range n {
 		if p.err != nil {
-			return 0
+			return
 		}
 		began := time.Now()
 		p.err = p.once()
 		record(latencies, since(began))
 	}
-	return 0
 }
 
 // once starts a process and waits until it has ended.
@@ -321,8 +312,6 @@ func (p *processLoop) once() error {
 
 func (p *processLoop) check() error { return p.err }
 
-func (*processLoop) close() {}
-
 // An openLoop opens and closes a file that is always there.
 type openLoop struct {
 	path []byte // with a zero at its end
@@ -335,7 +324,7 @@ func startOpen(place) (loop, error) {
 	return &openLoop{path: append([]byte(program), 0)}, err
 }
 
-func (o *openLoop) run(n int, latencies *netload.Histogram) int64 {
+func (o *openLoop) run(n int, latencies *netload.Histogram) {
 	here := unix.AT_FDCWD
 	for range n {
 		began := time.Now()
@@ -350,7 +339,6 @@ func (o *openLoop) run(n int, latencies *netload.Histogram) int64 {
 		}
 		o.fd = fd
 	}
-	return 0
 }
 
 func (o *openLoop) check() error {
@@ -359,8 +347,6 @@ func (o *openLoop) check() error {
 	}
 	return o.err
 }
-
-func (*openLoop) close() {}
 
 // A swapLoop increments a word that all threads share, by compare-and-swap.
 type swapLoop struct {
@@ -371,7 +357,7 @@ type swapLoop struct {
 
 func startSwap(p place) (loop, error) { return &swapLoop{word: p.word}, nil }
 
-func (s *swapLoop) run(n int, _ *netload.Histogram) int64 {
+func (s *swapLoop) run(n int, _ *netload.Histogram) {
 	before := s.word.Load()
 	for range n {
 		for {
@@ -382,7 +368,6 @@ func (s *swapLoop) run(n int, _ *netload.Histogram) int64 {
 	}
 	s.done += uint64(n)
 	s.lost = s.lost || s.word.Load()-before < uint64(n)
-	return 0
 }
 
 // check compares the word with this thread's part of it; other threads may still be working.
@@ -392,5 +377,3 @@ func (s *swapLoop) check() error {
 	}
 	return nil
 }
-
-func (*swapLoop) close() {}
