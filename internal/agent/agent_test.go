@@ -240,7 +240,7 @@ func TestProtocolErrors(t *testing.T) {
 		"a shell":  {say("sh: syntax error\n"), "is no event"},
 		"an echo":  {say(`{"id":1,"verb":"echo"}` + "\n"), "is about no request"},
 		"a parrot": {say(strings.Repeat(`{"event":"hello","body":{"version":3}}`+"\n", 3)), "it says hello again"},
-		"a flood":  {say(strings.Repeat("x", maxAnswer+1)), "it says more than"},
+		"a flood":  {say(strings.Repeat("x", maxResponse+1)), "it says more than"},
 		"silence": {func(c *host.Cmd) {
 			c.Stdin, c.Stdout = strings.NewReader(""), io.Discard
 		}, "ended too early"},
@@ -306,7 +306,7 @@ func TestLines(t *testing.T) {
 			t.Errorf("%s: %s", name, got)
 		}
 		if strings.Contains(got, secret) {
-			t.Errorf("%s: the answer quotes the line: %s", name, got)
+			t.Errorf("%s: the response quotes the line: %s", name, got)
 		}
 	}
 	if got := serveLines(t, `{"id":3,"verb":"cancel"}`); got != greeting {
@@ -397,7 +397,7 @@ func FuzzServe(f *testing.F) {
 			}
 		}
 		if most := bytes.Count(text, []byte("\n")); ends > most {
-			t.Errorf("%d answers to %d lines", ends, most)
+			t.Errorf("%d responses to %d lines", ends, most)
 		}
 	})
 }

@@ -23,8 +23,8 @@ const version = 3
 
 // Limits in bytes.
 const (
-	maxRequest = 256 << 10 // of a line to an agent
-	maxAnswer  = 16 << 20  // of all events of one request
+	maxRequest  = 256 << 10 // of a line to an agent
+	maxResponse = 16 << 20  // of all events of one request
 )
 
 // A Request is work for an agent.

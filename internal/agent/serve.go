@@ -205,7 +205,7 @@ func (s *server) finish(last Event) error {
 	return s.write(last)
 }
 
-// refuse answers a line that is not a request, or whose request cannot start.
+// refuse responds to a line that is not a request, or whose request cannot start.
 func (s *server) refuse(id int, why error) error {
 	s.failed = true
 	return s.write(Event{ID: id, Event: Failed, Error: why.Error()})

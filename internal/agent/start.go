@@ -135,11 +135,11 @@ func (a *process) do(ctx context.Context, r Request, hear func(Event)) (json.Raw
 	a.write(text)
 	select {
 	case <-c.ended:
-		return a.answer(c.last)
+		return a.response(c.last)
 	case <-a.ended:
 		// The agent may have answered before it ended.
 		if c.last.Event != "" {
-			return a.answer(c.last)
+			return a.response(c.last)
 		}
 		return nil, a.endError()
 	case <-ctx.Done():
@@ -189,8 +189,8 @@ func (a *process) write(text []byte) {
 	}
 }
 
-// answer returns the result or the error of a request's last event.
-func (a *process) answer(last Event) (json.RawMessage, error) {
+// response returns the result or the error of a request's last event.
+func (a *process) response(last Event) (json.RawMessage, error) {
 	if last.Event == Failed {
 		return nil, fmt.Errorf("agent on %s: %s", a.name, last.Error)
 	}
@@ -241,7 +241,7 @@ func (a *process) Write(b []byte) (int, error) {
 	a.partial = append(a.partial, b...)
 	for {
 		end := bytes.IndexByte(a.partial, '\n')
-		if end < 0 && len(a.partial) <= maxAnswer {
+		if end < 0 && len(a.partial) <= maxResponse {
 			return len(b), nil
 		}
 		err := errTooMuch
@@ -257,7 +257,7 @@ func (a *process) Write(b []byte) (int, error) {
 	}
 }
 
-var errTooMuch = fmt.Errorf("it says more than %d bytes", maxAnswer)
+var errTooMuch = fmt.Errorf("it says more than %d bytes", maxResponse)
 
 // handle passes an event to the request or the start that waits for it.
 func (a *process) handle(text []byte) error {
@@ -279,7 +279,7 @@ func (a *process) handle(text []byte) error {
 	if c == nil || c.id != e.ID {
 		return fmt.Errorf("its event %q is about no request (%s)", e.Event, e.Error)
 	}
-	if c.received += len(text); c.received > maxAnswer {
+	if c.received += len(text); c.received > maxResponse {
 		return errTooMuch
 	}
 	if c.hear != nil {

@@ -74,7 +74,7 @@ func driverStatistics(fd int, device string) (map[string]uint64, error) {
 	return all, nil
 }
 
-// ethtool sends a request to a device's driver, which overwrites it with the answer.
+// ethtool sends a request to a device's driver, which overwrites it with the response.
 func ethtool(fd int, device string, request unsafe.Pointer) error {
 	var ifr struct {
 		name [unix.IFNAMSIZ]byte

@@ -172,7 +172,7 @@ func (l *Lab) submit(r request, files ...*os.File) (int, <-chan reply, error) {
 		l.mu.Lock()
 		delete(l.waiting, r.ID)
 		l.mu.Unlock()
-		return 0, nil, fmt.Errorf("the lab's holder does not answer: %w%s", err, l.stderrSuffix())
+		return 0, nil, fmt.Errorf("the lab's holder does not respond: %w%s", err, l.stderrSuffix())
 	}
 	return r.ID, wait, nil
 }
@@ -182,12 +182,12 @@ func (l *Lab) call(r request) (reply, error) {
 	if err != nil {
 		return reply{}, err
 	}
-	answer := <-wait
-	return answer, answer.Error.err()
+	response := <-wait
+	return response, response.Error.err()
 }
 
 // Probe returns nil if the kernel has what a datapath needs for a path, and an error that Is result.ErrNotSupported if
-// it does not. With any other error the answer is unknown.
+// it does not. With any other error it is not known.
 func (l *Lab) Probe(datapath string, t Topology, path result.Path) error {
 	_, err := l.call(request{Do: doProbe, Datapath: datapath, Topology: t, Path: path})
 	return err
@@ -195,8 +195,8 @@ func (l *Lab) Probe(datapath string, t Topology, path result.Path) error {
 
 // Features returns which of the kit's features the kernel has where sites are made.
 func (l *Lab) Features() ([]Finding, error) {
-	answer, err := l.call(request{Do: doFeatures})
-	return answer.Found, err
+	response, err := l.call(request{Do: doFeatures})
+	return response.Found, err
 }
 
 // Open makes a site and checks its places, one for each placement. After an error nothing of the site remains; errors
@@ -208,17 +208,17 @@ func (l *Lab) Open(
 	if err := ctx.Err(); err != nil {
 		return SiteInfo{}, err
 	}
-	answer, err := l.call(request{Do: doOpen, Datapath: datapath, Topology: t, Placements: placements})
+	response, err := l.call(request{Do: doOpen, Datapath: datapath, Topology: t, Placements: placements})
 	if err != nil {
 		return SiteInfo{}, err
 	}
-	if answer.Site == nil {
+	if response.Site == nil {
 		return SiteInfo{}, errors.New("the lab's holder has not described the site")
 	}
 	if err := ctx.Err(); err != nil {
-		return SiteInfo{}, errors.Join(err, l.CloseSite(answer.Site.ID))
+		return SiteInfo{}, errors.Join(err, l.CloseSite(response.Site.ID))
 	}
-	return *answer.Site, nil
+	return *response.Site, nil
 }
 
 // CloseSite kills the commands of a site, removes the site, and returns when the kernel has removed it.
@@ -258,16 +258,16 @@ func (l *Lab) Run(ctx context.Context, site int, name string, c host.Cmd) error 
 		pipes.closeOurs()
 		return fmt.Errorf("on %s: %s: %w", name, c, err)
 	}
-	answer := l.awaitCommand(ctx, id, wait)
+	response := l.awaitCommand(ctx, id, wait)
 	// No process has the other ends of the pipes any more, so copying ends.
 	stderr := pipes.finish()
 	switch {
-	case ctx.Err() != nil && (answer.Error != nil || answer.Status != 0):
+	case ctx.Err() != nil && (response.Error != nil || response.Status != 0):
 		return ctx.Err()
-	case answer.Error != nil:
-		return fmt.Errorf("on %s: %s: %w", name, c, answer.Error.err())
-	case answer.Status != 0:
-		return &host.ExitError{Command: c.String(), Host: name, Status: answer.Status, Stderr: stderr}
+	case response.Error != nil:
+		return fmt.Errorf("on %s: %s: %w", name, c, response.Error.err())
+	case response.Status != 0:
+		return &host.ExitError{Command: c.String(), Host: name, Status: response.Status, Stderr: stderr}
 	}
 	return pipes.err
 }
@@ -275,8 +275,8 @@ func (l *Lab) Run(ctx context.Context, site int, name string, c host.Cmd) error 
 // awaitCommand waits for the reply to a command, and kills the command when ctx ends first.
 func (l *Lab) awaitCommand(ctx context.Context, id int, wait <-chan reply) reply {
 	select {
-	case answer := <-wait:
-		return answer
+	case response := <-wait:
+		return response
 	case <-ctx.Done():
 	}
 	if err := l.control.send(request{Do: doKill, Kill: id}); err != nil {

@@ -87,7 +87,7 @@ type command struct {
 	done    chan struct{}
 }
 
-// serve answers requests until the control socket is closed or a signal comes.
+// serve handles requests until the control socket is closed or a signal comes.
 func (h *holder) serve() {
 	stop := make(chan os.Signal, 1)
 	signal.Notify(stop, syscall.SIGTERM, syscall.SIGINT, syscall.SIGHUP)
@@ -112,30 +112,30 @@ func (h *holder) serve() {
 			h.commands[r.ID] = &command{site: r.Site, done: make(chan struct{})}
 			h.mu.Unlock()
 		}
-		h.running.Go(func() { h.answer(r, files) })
+		h.running.Go(func() { h.handle(r, files) })
 	}
 }
 
-func (h *holder) answer(r request, files []*os.File) {
+func (h *holder) handle(r request, files []*os.File) {
 	defer closeAll(files)
-	answer := reply{ID: r.ID}
+	response := reply{ID: r.ID}
 	var err error
 	switch r.Do {
 	case doProbe:
 		err = h.probe(r)
 	case doFeatures:
-		answer.Found = tryFeatures(h.kit.Features)
+		response.Found = tryFeatures(h.kit.Features)
 	case doOpen:
-		answer.Site, err = h.open(r)
+		response.Site, err = h.open(r)
 	case doExec:
-		answer.Status, err = h.exec(r, files)
+		response.Status, err = h.exec(r, files)
 	case doClose:
 		err = h.close(r.Site)
 	default:
 		err = fmt.Errorf("the lab's holder cannot do %q", r.Do)
 	}
-	answer.Error = failureOf(err)
-	if err := h.control.send(answer); err != nil && !errors.Is(err, syscall.EPIPE) {
+	response.Error = failureOf(err)
+	if err := h.control.send(response); err != nil && !errors.Is(err, syscall.EPIPE) {
 		_ = h.control.send(reply{ID: r.ID, Error: failureOf(err)})
 	}
 }

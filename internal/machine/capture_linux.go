@@ -17,7 +17,7 @@ const (
 )
 
 // A Capture records the frames of all Ethernet devices of a network namespace. The kernel records a frame before it
-// forwards or delivers it, so that once an answer has arrived, its frames are recorded too.
+// forwards or delivers it, so that once a response has arrived, its frames are recorded too.
 type Capture struct{ fd int }
 
 // StartCapture captures in the network namespace of the thread, which takes CAP_NET_RAW. If arriving is set, it leaves

@@ -30,7 +30,7 @@ const (
 	ExecCommand  = "exec"  // the supervisor; the command follows
 	WaitCommand  = "wait"  // the first process of a container
 	AgentCommand = "agent" // an agent, which generates load
-	// RespondCommand answers the probes of a run, as its arguments say, until the container ends.
+	// RespondCommand responds to the probes of a run, as its arguments say, until the container ends.
 	RespondCommand = "respond"
 	// DigestCommand prints the SHA-256 of the agent's program itself, to check a copy in a container without such a
 	// tool.

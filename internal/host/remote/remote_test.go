@@ -117,7 +117,7 @@ func TestCancel(t *testing.T) {
 	}
 }
 
-// TestNoAnswer checks that a far end that does not answer is abandoned.
+// TestNoAnswer checks that a far end that does not respond is abandoned.
 func TestNoAnswer(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	p := Host{KillTimeout: time.Millisecond, Exec: func(held context.Context, _ []string, _ Streams) error {

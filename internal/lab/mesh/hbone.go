@@ -166,11 +166,11 @@ func (p *proxy) accept(st *stream, destination string) {
 		c, err = dialPod(to)
 	}
 	if err != nil {
-		_ = st.answer(http.StatusBadGateway)
+		_ = st.respond(http.StatusBadGateway)
 		st.close()
 		return
 	}
-	if st.answer(http.StatusOK) != nil {
+	if st.respond(http.StatusOK) != nil {
 		st.close()
 		abort(c)
 		return

@@ -50,7 +50,7 @@ func handshake(t *testing.T, from, to Identity, name string) error {
 		t.Errorf("the version is %x", c.ConnectionState().Version)
 	}
 	if err == nil {
-		_, _ = a.Read(make([]byte, 1)) // the server's answer to the client's certificate
+		_, _ = a.Read(make([]byte, 1)) // the server's response to the client's certificate
 	}
 	a.Close()
 	if served := <-served; err == nil {

@@ -169,7 +169,7 @@ func (s *session) claim() bool {
 	return true
 }
 
-// open opens a stream to a destination and waits for the peer's answer. The session must have been claimed.
+// open opens a stream to a destination and waits for the peer's response. The session must have been claimed.
 func (s *session) open(destination string) (*stream, error) {
 	var st *stream
 	err := s.write(func() error {
@@ -262,7 +262,7 @@ func (s *session) receiveData(st *stream, f *http2.DataFrame) {
 	st.arrived.Signal()
 }
 
-// receiveHeaders handles a request or its answer.
+// receiveHeaders handles a request or its response.
 func (s *session) receiveHeaders(st *stream, f *http2.MetaHeadersFrame) error {
 	switch {
 	case s.accept == nil && st != nil:

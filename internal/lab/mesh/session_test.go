@@ -223,7 +223,7 @@ func TestBackpressure(t *testing.T) {
 	}
 }
 
-// TestRefusals checks that a proxy answers with an error where it may not or cannot connect.
+// TestRefusals checks that a proxy responds with an error where it may not or cannot connect.
 func TestRefusals(t *testing.T) {
 	tn := newTunnel(t)
 	for _, destination := range []string{"127.0.0.1:1", "192.0.2.1:80", "nonsense", ""} {

@@ -18,7 +18,7 @@ type stream struct {
 	id      uint32
 	window  int64      // bytes that may be sent
 	arrived *sync.Cond // something of what follows has changed
-	status  int        // the peer's answer; 0: none yet
+	status  int        // the peer's response; 0: none yet
 	queue   []*[]byte  // received data that was not taken yet
 	ended   bool       // the peer sends no more
 	err     error      // why the stream was cut; nil: it was not
@@ -34,7 +34,7 @@ func (st *stream) end(err error) {
 	st.session.grown.Broadcast()
 }
 
-// awaitStatus waits for the answer of the peer, and returns an error unless it has reached the destination.
+// awaitStatus waits for the response of the peer, and returns an error unless it has reached the destination.
 func (st *stream) awaitStatus() error {
 	s := st.session
 	s.mu.Lock()
@@ -43,13 +43,13 @@ func (st *stream) awaitStatus() error {
 		st.arrived.Wait()
 	}
 	if st.err == nil && st.status != http.StatusOK {
-		return fmt.Errorf("the peer answers %d", st.status)
+		return fmt.Errorf("the peer responds with %d", st.status)
 	}
 	return st.err
 }
 
-// answer answers the request that opened the stream. Any status except http.StatusOK ends it.
-func (st *stream) answer(status int) error {
+// respond responds to the request that opened the stream. Any status except http.StatusOK ends it.
+func (st *stream) respond(status int) error {
 	s := st.session
 	return s.write(func() error {
 		return s.writeHeaders(st.id, status != http.StatusOK, ":status", strconv.Itoa(status))

@@ -19,10 +19,10 @@ const startTimeout = 10 * time.Second
 
 // A Process is a child that is configured by its standard input, and runs until that ends.
 type Process struct {
-	Cmd    *exec.Cmd
-	Stdin  io.WriteCloser
-	name   string
-	answer chan string
+	Cmd      *exec.Cmd
+	Stdin    io.WriteCloser
+	name     string
+	response chan string
 }
 
 // Start starts this program with a hidden subcommand, in the network namespace of the calling thread. The name is for
@@ -44,7 +44,7 @@ func Start(name string, args ...string) (*Process, error) {
 	p := &Process{cmd, stdin, name, make(chan string, 1)}
 	go func() {
 		line, _ := bufio.NewReader(stdout).ReadString('\n')
-		p.answer <- line
+		p.response <- line
 	}()
 	return p, nil
 }
@@ -52,16 +52,16 @@ func Start(name string, args ...string) (*Process, error) {
 // Configure writes a configuration and returns when the child works.
 func (p *Process) Configure(config string) error {
 	if _, err := io.WriteString(p.Stdin, config); err != nil {
-		// The child has ended, and its answer has the reason.
-		return fmt.Errorf("%s: %w", p.name, errors.Join(p.awaitAnswer(), err))
+		// The child has ended, and its response has the reason.
+		return fmt.Errorf("%s: %w", p.name, errors.Join(p.awaitResponse(), err))
 	}
-	return p.awaitAnswer()
+	return p.awaitResponse()
 }
 
-// awaitAnswer waits for the child's answer and returns nil if it is ready.
-func (p *Process) awaitAnswer() error {
+// awaitResponse waits for the child's response and returns nil if it is ready.
+func (p *Process) awaitResponse() error {
 	select {
-	case line := <-p.answer:
+	case line := <-p.response:
 		switch line {
 		case ready + "\n":
 			return nil

@@ -31,7 +31,7 @@ func Serve(args []string, stdin io.Reader, stdout io.Writer) error {
 		err = dev.IpcSetOperation(stdin)
 	}
 	if err == nil {
-		// Up returns when the device listens. Otherwise it would come up some time after the answer.
+		// Up returns when the device listens. Otherwise it would come up some time after the response.
 		err = dev.Up()
 	}
 	return userspace.Serve(err, stdin, stdout)

@@ -85,12 +85,12 @@ func startSwitch(p place) (loop, error) {
 		return nil, fmt.Errorf("make pipes: %w", err)
 	}
 	var err error
-	s.partner, err = startPartner(p.cpus[0], s.answer)
+	s.partner, err = startPartner(p.cpus[0], s.respond)
 	return s, err
 }
 
-// answer sends back each byte plus one until the pipe is closed.
-func (s *switchLoop) answer() error {
+// respond sends back each byte plus one until the pipe is closed.
+func (s *switchLoop) respond() error {
 	var b [1]byte
 	for {
 		if n, err := transfer(unix.SYS_READ, s.there[0], &b); n == 0 || err != nil {
@@ -158,12 +158,12 @@ type wakeLoop struct {
 func startWake(p place) (loop, error) {
 	w := &wakeLoop{}
 	var err error
-	w.partner, err = startPartner(p.cpus[1], w.answer)
+	w.partner, err = startPartner(p.cpus[1], w.respond)
 	return w, err
 }
 
-// answer wakes the other side each time it is woken.
-func (w *wakeLoop) answer() error {
+// respond wakes the other side each time it is woken.
+func (w *wakeLoop) respond() error {
 	for count := uint32(0); ; {
 		if err := await(&w.there, count); err != nil || w.ends.Load() {
 			return err

@@ -11,22 +11,22 @@ import (
 
 func TestDistress(t *testing.T) {
 	for _, test := range []struct {
-		pulse Pulse
+		pulse ServerHealth
 		want  string
 	}{
-		{Pulse{Ended: 100, Failed: 51}, "51 of 100 requests"},
-		{Pulse{Ended: 100, TimedOut: 51}, "51 of 100 requests"},
-		{Pulse{Ended: 100, Failed: 30, TimedOut: 30}, "60 of 100 requests"},
-		{Pulse{Ended: 100, Failed: 50}, ""},
-		{Pulse{Ended: 19, Failed: 19}, ""},
-		{Pulse{Oldest: 31 * time.Second}, "waited 31 s"},
-		{Pulse{Oldest: 29 * time.Second}, ""},
-		{Pulse{Ended: 100, Mean: 6 * time.Second, Start: 200 * time.Millisecond}, "took 6 s in a second and 0.2 s"},
+		{ServerHealth{Ended: 100, Failed: 51}, "51 of 100 requests"},
+		{ServerHealth{Ended: 100, TimedOut: 51}, "51 of 100 requests"},
+		{ServerHealth{Ended: 100, Failed: 30, TimedOut: 30}, "60 of 100 requests"},
+		{ServerHealth{Ended: 100, Failed: 50}, ""},
+		{ServerHealth{Ended: 19, Failed: 19}, ""},
+		{ServerHealth{Oldest: 31 * time.Second}, "waited 31 s"},
+		{ServerHealth{Oldest: 29 * time.Second}, ""},
+		{ServerHealth{Ended: 100, Mean: 6 * time.Second, Start: 200 * time.Millisecond}, "took 6 s in a second and 0.2 s"},
 		// Slow, but no distress.
-		{Pulse{Ended: 100, Mean: 4 * time.Second, Start: 20 * time.Millisecond}, ""},
+		{ServerHealth{Ended: 100, Mean: 4 * time.Second, Start: 20 * time.Millisecond}, ""},
 		// As in a published run with 1300 clients.
-		{Pulse{Ended: 100, Mean: 10 * time.Second, Start: 600 * time.Millisecond}, ""},
-		{Pulse{Ended: 100, Mean: 10 * time.Second}, ""},
+		{ServerHealth{Ended: 100, Mean: 10 * time.Second, Start: 600 * time.Millisecond}, ""},
+		{ServerHealth{Ended: 100, Mean: 10 * time.Second}, ""},
 	} {
 		if got := Distress(test.pulse); (got == "") != (test.want == "") || !strings.Contains(got, test.want) {
 			t.Errorf("%+v: %q", test.pulse, got)
@@ -34,7 +34,7 @@ func TestDistress(t *testing.T) {
 	}
 }
 
-// TestDistressStops checks that a server that begins to fail ends the run, and one that answers does not, whatever the
+// TestDistressStops checks that a server that begins to fail ends the run, and one that responds does not, whatever the
 // status.
 func TestDistressStops(t *testing.T) {
 	for status, stops := range map[int]bool{
@@ -66,22 +66,22 @@ func TestDistressStops(t *testing.T) {
 
 // TestPulse checks that a pulse covers the second before it: outcomes by kind, and how long they took.
 func TestPulse(t *testing.T) {
-	for timeout, check := range map[time.Duration]func(Pulse) bool{
-		time.Minute: func(p Pulse) bool {
+	for timeout, check := range map[time.Duration]func(ServerHealth) bool{
+		time.Minute: func(p ServerHealth) bool {
 			return p.Failed+p.TimedOut == 0 && p.Mean.Round(time.Millisecond) == 150*time.Millisecond
 		},
-		50 * time.Millisecond: func(p Pulse) bool {
+		50 * time.Millisecond: func(p ServerHealth) bool {
 			return p.Failed == 0 && p.TimedOut == p.Ended && p.Mean >= 50*time.Millisecond
 		},
 	} {
 		t.Run(timeout.String(), func(t *testing.T) {
 			simulate(t, func(t *testing.T) {
-				var pulses []Pulse
+				var pulses []ServerHealth
 				c := serve(t, &http.Server{Handler: http.HandlerFunc(func(http.ResponseWriter, *http.Request) {
 					time.Sleep(150 * time.Millisecond)
 				})})
 				c.Rate, c.Window, c.Timeout = 100, 2200*time.Millisecond, timeout
-				c.Distress = func(p Pulse) string { pulses = append(pulses, p); return "" }
+				c.Distress = func(p ServerHealth) string { pulses = append(pulses, p); return "" }
 				if run(t, c); len(pulses) == 0 {
 					t.Error("no pulse")
 				}
@@ -97,7 +97,7 @@ func TestPulse(t *testing.T) {
 
 // TestImpatient checks that the short time-outs of a search do not count as distress.
 func TestImpatient(t *testing.T) {
-	p := Pulse{Ended: 100, TimedOut: 100}
+	p := ServerHealth{Ended: 100, TimedOut: 100}
 	if Distress(p) == "" || withoutTimeouts(Distress)(p) != "" || withoutTimeouts(nil) != nil {
 		t.Error("timeouts of a search's own are distress")
 	}

@@ -16,7 +16,7 @@ import (
 
 // A lane carries one request at a time: a connection of HTTP/1.1, or a stream of a connection of HTTP/2.
 type lane interface {
-	// begin sends a request and returns without waiting for the answer. When the request has an outcome, the lane calls
+	// begin sends a request and returns without waiting for the response. When the request has an outcome, the lane calls
 	// the driver's done, or lost if its connection is unusable.
 	begin(scheduledRequest)
 	// overdue gives up the request under way if it was sent before a time. Otherwise it returns when that request was
@@ -55,10 +55,10 @@ type driver struct {
 	planned       uint64
 	cpu           [2]usage // at the beginning and the end of the window
 
-	ended, failed, timedOut atomic.Uint64 // requests since the last pulse
+	ended, failed, timedOut atomic.Uint64 // requests since the last check
 	took                    atomic.Int64  // total duration of these requests, ns
-	pulse                   int64         // time of the last pulse, ns
-	start                   time.Duration // mean duration of requests in the first pulse with any
+	checked                 int64         // time of the last check, ns
+	start                   time.Duration // mean duration of requests in the first second with any
 	stopped                 string        // why the run ends early
 }
 
@@ -278,7 +278,7 @@ func (d *driver) fail(o scheduledRequest, err error) {
 	d.inFlight.Add(-1)
 }
 
-// record counts an outcome for the next pulse, and for the report if its request belongs to the window.
+// record counts an outcome for the next check, and for the report if its request belongs to the window.
 func (d *driver) record(lane int, o outcome) {
 	d.ended.Add(1)
 	d.took.Add(o.end - o.sent)
@@ -410,11 +410,11 @@ func (d *driver) watch(now int64) {
 
 // checkDistress calls Distress once a second, and sets stopped to its reason if the run must end.
 func (d *driver) checkDistress(now, oldest int64) {
-	if d.Distress == nil || now-d.pulse < int64(time.Second) || now >= d.line.End || d.stopped != "" {
+	if d.Distress == nil || now-d.checked < int64(time.Second) || now >= d.line.End || d.stopped != "" {
 		return
 	}
-	d.pulse = now
-	p := Pulse{Ended: d.ended.Swap(0), Failed: d.failed.Swap(0),
+	d.checked = now
+	p := ServerHealth{Ended: d.ended.Swap(0), Failed: d.failed.Swap(0),
 		TimedOut: d.timedOut.Swap(0), Oldest: time.Duration(now - oldest)}
 	if took := d.took.Swap(0); p.Ended > 0 {
 		p.Mean = time.Duration(took / int64(p.Ended))
@@ -426,7 +426,7 @@ func (d *driver) checkDistress(now, oldest int64) {
 	d.stopped = d.Distress(p)
 }
 
-// drain waits for the answers to requests under way, at most for the time-out of a request. Those left then count as
+// drain waits for the responses to requests under way, at most for the time-out of a request. Those left then count as
 // timed out, and those for which no lane was free as unsent.
 func (d *driver) drain(ctx context.Context) {
 	end := d.now() + int64(d.Timeout)

@@ -56,7 +56,7 @@ func (f *activeRequest) expire(before int64) (sent int64, expired bool) {
 	return sent, false
 }
 
-// lacksContent reports whether the body of an answer lacks what it must contain.
+// lacksContent reports whether the body of a response lacks what it must contain.
 func (r *Request) lacksContent(body []byte) bool {
 	return r.Contains != nil && !bytes.Contains(body, r.Contains)
 }

@@ -8,10 +8,10 @@ import (
 	"strconv"
 )
 
-// errGarbled is wrapped by every error about an answer that is not valid HTTP.
-var errGarbled = errors.New("not valid HTTP")
+// errMalformed is wrapped by every error about a response that is not valid HTTP.
+var errMalformed = errors.New("not valid HTTP")
 
-// maxHead is the largest head of an answer, and the longest line of a chunked body, in bytes.
+// maxHead is the largest head of a response, and the longest line of a chunked body, in bytes.
 const maxHead = 64 << 10
 
 // encode appends the request in the format of HTTP/1.1 (RFC 9112) to b; closing adds Connection: close.
@@ -40,10 +40,10 @@ func (r *Request) encode(b []byte, host string, closing bool) []byte {
 	return append(b, r.Body...)
 }
 
-// An answer holds the parts of a response that matter to the load generator.
-type answer struct {
+// A response holds the parts of a response that matter to the load generator.
+type response struct {
 	status     int
-	closing    bool // the server closes the connection after this answer
+	closing    bool // the server closes the connection after this response
 	retryAfter bool
 	length     int64 // of the body; -1: no Content-Length
 	chunked    bool
@@ -51,15 +51,15 @@ type answer struct {
 	body       []byte // kept only if it has to be checked
 }
 
-// A reader reads answers from a connection. It allocates nothing per answer.
+// A reader reads responses from a connection. It allocates nothing per response.
 type reader struct {
 	from        io.Reader
 	buf         []byte
 	r, w        int         // unread bytes are buf[r:w]
-	first       func()      // called when the first bytes of an answer have arrived
+	first       func()      // called when the first bytes of a response have arrived
 	keep        func() bool // reports whether the body must be kept
 	body        []byte      // the kept body
-	firstCalled bool        // first was called for the current answer
+	firstCalled bool        // first was called for the current response
 }
 
 func newReader(from io.Reader) *reader { return &reader{from: from, buf: make([]byte, 16<<10)} }
@@ -73,7 +73,7 @@ func (r *reader) more() error {
 	}
 	if r.w == len(r.buf) {
 		if len(r.buf) >= maxHead {
-			return fmt.Errorf("%w: a head or line of more than %d bytes", errGarbled, maxHead)
+			return fmt.Errorf("%w: a head or line of more than %d bytes", errMalformed, maxHead)
 		}
 		r.buf = append(r.buf, make([]byte, len(r.buf))...)
 	}
@@ -105,7 +105,7 @@ func (r *reader) line() ([]byte, error) {
 	}
 }
 
-// wait waits for the first bytes of an answer.
+// wait waits for the first bytes of a response.
 func (r *reader) wait() error {
 	r.firstCalled = false
 	if r.r == r.w {
@@ -118,9 +118,9 @@ func (r *reader) wait() error {
 	return nil
 }
 
-// answer reads the answer to a request with that method, and skips interim answers (status 1xx). An error that Is not
-// errGarbled comes from the connection; io.EOF means that it was closed before the first byte.
-func (r *reader) answer(method string) (answer, error) {
+// response reads the response to a request with that method, and skips interim responses (status 1xx). An error that Is
+// not errMalformed comes from the connection; io.EOF means that it was closed before the first byte.
+func (r *reader) response(method string) (response, error) {
 	r.body = r.body[:0]
 	for {
 		a, err := r.head()
@@ -129,9 +129,9 @@ func (r *reader) answer(method string) (answer, error) {
 		}
 		if a.status >= 100 && a.status < 200 {
 			if a.status == 101 {
-				return a, fmt.Errorf("%w: the server switched to another protocol", errGarbled)
+				return a, fmt.Errorf("%w: the server switched to another protocol", errMalformed)
 			}
-			continue // an interim answer
+			continue // an interim response
 		}
 		err = r.readBody(&a, method)
 		a.body = r.body
@@ -140,7 +140,7 @@ func (r *reader) answer(method string) (answer, error) {
 }
 
 // head reads the status line and the header fields.
-func (r *reader) head() (a answer, err error) {
+func (r *reader) head() (a response, err error) {
 	line, err := r.line()
 	if err != nil {
 		if errors.Is(err, io.EOF) && r.r < r.w {
@@ -149,11 +149,11 @@ func (r *reader) head() (a answer, err error) {
 		return a, err
 	}
 	if len(line) < 12 || string(line[:7]) != "HTTP/1." || line[8] != ' ' || len(line) > 12 && line[12] != ' ' {
-		return a, fmt.Errorf("%w: %.40q is no status line", errGarbled, line)
+		return a, fmt.Errorf("%w: %.40q is no status line", errMalformed, line)
 	}
 	status, ok := digits(line[9:12])
 	if !ok || status < 100 {
-		return a, fmt.Errorf("%w: %.40q has no status", errGarbled, line)
+		return a, fmt.Errorf("%w: %.40q has no status", errMalformed, line)
 	}
 	a.status, a.closing, a.length = int(status), line[7] == '0', -1
 	for {
@@ -179,22 +179,22 @@ func unexpected(err error) error {
 }
 
 // field stores the header fields that matter to the load generator, and ignores others.
-func (a *answer) field(line []byte) error {
+func (a *response) field(line []byte) error {
 	name, value, ok := bytes.Cut(line, []byte{':'})
 	if !ok {
-		return fmt.Errorf("%w: %.40q is no header field", errGarbled, line)
+		return fmt.Errorf("%w: %.40q is no header field", errMalformed, line)
 	}
 	value = bytes.TrimSpace(value)
 	switch {
 	case equalFold(name, "content-length"):
 		n, ok := digits(value)
 		if !ok || a.length >= 0 && a.length != n {
-			return fmt.Errorf("%w: Content-Length %.40q", errGarbled, value)
+			return fmt.Errorf("%w: Content-Length %.40q", errMalformed, value)
 		}
 		a.length = n
 	case equalFold(name, "transfer-encoding"):
 		if !equalFold(value, "chunked") {
-			return fmt.Errorf("%w: Transfer-Encoding %.40q is not known", errGarbled, value)
+			return fmt.Errorf("%w: Transfer-Encoding %.40q is not known", errMalformed, value)
 		}
 		a.chunked = true
 	case equalFold(name, "connection"):
@@ -237,7 +237,7 @@ func digits(text []byte) (int64, bool) {
 }
 
 // readBody reads the body by its Content-Length, by its chunks, or to the end of the connection.
-func (r *reader) readBody(a *answer, method string) error {
+func (r *reader) readBody(a *response, method string) error {
 	switch {
 	case method == "HEAD" || a.status == 204 || a.status == 304:
 		return nil
@@ -261,7 +261,7 @@ func (r *reader) readBody(a *answer, method string) error {
 }
 
 // use takes the next n bytes of the buffer as part of the body.
-func (r *reader) use(a *answer, n int) {
+func (r *reader) use(a *response, n int) {
 	if r.keep != nil && r.keep() {
 		r.body = append(r.body, r.buf[r.r:r.r+min(n, maxKept-len(r.body))]...)
 	}
@@ -273,7 +273,7 @@ func (r *reader) use(a *answer, n int) {
 const maxKept = 1 << 20
 
 // skip reads n bytes of the body.
-func (r *reader) skip(a *answer, n int64) error {
+func (r *reader) skip(a *response, n int64) error {
 	for n > 0 {
 		if r.r == r.w {
 			if err := r.more(); err != nil {
@@ -288,7 +288,7 @@ func (r *reader) skip(a *answer, n int64) error {
 }
 
 // chunks reads a chunked body (RFC 9112, 7.1) and the trailer.
-func (r *reader) chunks(a *answer) error {
+func (r *reader) chunks(a *response) error {
 	for {
 		line, err := r.line()
 		if err != nil {
@@ -298,7 +298,7 @@ func (r *reader) chunks(a *answer) error {
 		size = bytes.TrimSpace(size)
 		n, err := strconv.ParseUint(string(size), 16, 60)
 		if err != nil || len(size) > 15 {
-			return fmt.Errorf("%w: %.40q is no size of a chunk", errGarbled, line)
+			return fmt.Errorf("%w: %.40q is no size of a chunk", errMalformed, line)
 		}
 		if n == 0 {
 			return r.trailer()
@@ -309,7 +309,7 @@ func (r *reader) chunks(a *answer) error {
 		if end, err := r.line(); err != nil {
 			return unexpected(err)
 		} else if len(end) != 0 {
-			return fmt.Errorf("%w: a chunk is longer than its size", errGarbled)
+			return fmt.Errorf("%w: a chunk is longer than its size", errMalformed)
 		}
 	}
 }

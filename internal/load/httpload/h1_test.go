@@ -39,25 +39,25 @@ func TestAnswer(t *testing.T) {
 		"half a body": {"HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhe", "GET", 0, 0, false, io.ErrUnexpectedEOF},
 		"half a chunk": {"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nhe",
 			"GET", 0, 0, false, io.ErrUnexpectedEOF},
-		"other":      {"SSH-2.0-OpenSSH_9.2\r\n", "GET", 0, 0, false, errGarbled},
-		"bad status": {"HTTP/1.1 2x0 OK\r\n\r\n", "GET", 0, 0, false, errGarbled},
-		"low status": {"HTTP/1.1 099 OK\r\n\r\n", "GET", 0, 0, false, errGarbled},
-		"bad length": {"HTTP/1.1 200 OK\r\nContent-Length: -5\r\n\r\n", "GET", 0, 0, false, errGarbled},
+		"other":      {"SSH-2.0-OpenSSH_9.2\r\n", "GET", 0, 0, false, errMalformed},
+		"bad status": {"HTTP/1.1 2x0 OK\r\n\r\n", "GET", 0, 0, false, errMalformed},
+		"low status": {"HTTP/1.1 099 OK\r\n\r\n", "GET", 0, 0, false, errMalformed},
+		"bad length": {"HTTP/1.1 200 OK\r\nContent-Length: -5\r\n\r\n", "GET", 0, 0, false, errMalformed},
 		"two lengths": {"HTTP/1.1 200 OK\r\nContent-Length: 5\r\nContent-Length: 6\r\n\r\n",
-			"GET", 0, 0, false, errGarbled},
-		"bad chunk": {"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nxyz\r\n", "GET", 0, 0, false, errGarbled},
+			"GET", 0, 0, false, errMalformed},
+		"bad chunk": {"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nxyz\r\n", "GET", 0, 0, false, errMalformed},
 		"long chunk": {"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nhello\r\n",
-			"GET", 0, 0, false, errGarbled},
-		"bad encoding": {"HTTP/1.1 200 OK\r\nTransfer-Encoding: gzip\r\n\r\n", "GET", 0, 0, false, errGarbled},
-		"no field":     {"HTTP/1.1 200 OK\r\nnothing\r\n\r\n", "GET", 0, 0, false, errGarbled},
-		"switched":     {"HTTP/1.1 101 Switching\r\n\r\n", "GET", 0, 0, false, errGarbled},
-		"endless head": {"HTTP/1.1 200 OK\r\nX: " + strings.Repeat("x", maxHead), "GET", 0, 0, false, errGarbled},
+			"GET", 0, 0, false, errMalformed},
+		"bad encoding": {"HTTP/1.1 200 OK\r\nTransfer-Encoding: gzip\r\n\r\n", "GET", 0, 0, false, errMalformed},
+		"no field":     {"HTTP/1.1 200 OK\r\nnothing\r\n\r\n", "GET", 0, 0, false, errMalformed},
+		"switched":     {"HTTP/1.1 101 Switching\r\n\r\n", "GET", 0, 0, false, errMalformed},
+		"endless head": {"HTTP/1.1 200 OK\r\nX: " + strings.Repeat("x", maxHead), "GET", 0, 0, false, errMalformed},
 		"endless chunk": {"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n" + strings.Repeat("0", maxHead),
-			"GET", 0, 0, false, errGarbled},
+			"GET", 0, 0, false, errMalformed},
 	} {
 		for pace, from := range map[string]io.Reader{"at once": strings.NewReader(test.text),
 			"byte by byte": iotest.OneByteReader(strings.NewReader(test.text))} {
-			a, err := newReader(from).answer(test.method)
+			a, err := newReader(from).response(test.method)
 			if test.fails != nil {
 				if !errors.Is(err, test.fails) {
 					t.Errorf("%s %s: %+v, %v; wanted %v", name, pace, a, err, test.fails)
@@ -84,7 +84,7 @@ func TestEncode(t *testing.T) {
 	}
 }
 
-// FuzzAnswer checks that answers that this reader and the standard library both accept are read alike, and that no
+// FuzzAnswer checks that responses that this reader and the standard library both accept are read alike, and that no
 // input causes a panic.
 func FuzzAnswer(f *testing.F) {
 	for _, text := range []string{
@@ -96,13 +96,13 @@ func FuzzAnswer(f *testing.F) {
 		f.Add([]byte(text))
 	}
 	f.Fuzz(func(t *testing.T, text []byte) {
-		a, err := newReader(bytes.NewReader(text)).answer("GET")
+		a, err := newReader(bytes.NewReader(text)).response("GET")
 		if err != nil {
 			return
 		}
 		want, err := http.ReadResponse(bufio.NewReader(bytes.NewReader(text)), &http.Request{Method: "GET"})
 		if err != nil || want.StatusCode < 200 {
-			return // the library is stricter, and shows interim answers
+			return // the library is stricter, and shows interim responses
 		}
 		n, err := io.Copy(io.Discard, want.Body)
 		if err == nil && (want.StatusCode != a.status || int(n) != a.bytes) {

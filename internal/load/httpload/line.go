@@ -3,7 +3,7 @@ package httpload
 import "net"
 
 // A line is a connection of HTTP/1.1. Requests are written by the goroutine that begins them; another goroutine reads
-// the answers.
+// the responses.
 type line struct {
 	activeRequest
 	conn net.Conn
@@ -62,11 +62,11 @@ func (l *line) read() {
 		err := r.wait()
 		sent := l.busy.Load()
 		if err == nil && sent == 0 {
-			err = errGarbled // an answer without a request
+			err = errMalformed // a response without a request
 		}
-		var a answer
+		var a response
 		if err == nil {
-			a, err = r.answer(l.request.Method)
+			a, err = r.response(l.request.Method)
 		}
 		if err != nil {
 			l.failed(err)
@@ -82,12 +82,12 @@ func (l *line) read() {
 	}
 }
 
-// outcome returns the outcome of a request with this answer.
-func (l *line) outcome(a answer) outcome {
+// outcome returns the outcome of a request with this response.
+func (l *line) outcome(a response) outcome {
 	o := outcome{end: l.d.now(), status: a.status, good: l.request.good(a.status),
 		bytes: a.bytes, retryAfter: a.retryAfter}
 	if o.good && l.request.lacksContent(a.body) {
-		o.good, o.failure = false, Unlike
+		o.good, o.failure = false, Mismatch
 	}
 	return o
 }

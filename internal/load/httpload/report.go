@@ -17,16 +17,16 @@ import (
 
 // Failures of requests, as keys of [Report.Errors].
 const (
-	TimedOut = "timeout"  // no complete answer in time
-	Unsent   = "unsent"   // scheduled, but no connection was free until the end
-	Refused  = "refused"  // connection refused
-	Reset    = "reset"    // connection reset
-	Closed   = "closed"   // connection closed before the answer was complete
-	Insecure = "tls"      // TLS handshake or certificate
-	Lookup   = "lookup"   // name without an address
-	Garbled  = "protocol" // not valid HTTP
-	Unlike   = "check"    // the answer lacks what it must contain
-	Other    = "other"
+	TimedOut  = "timeout"  // no complete response in time
+	Unsent    = "unsent"   // scheduled, but no connection was free until the end
+	Refused   = "refused"  // connection refused
+	Reset     = "reset"    // connection reset
+	Closed    = "closed"   // connection closed before the response was complete
+	Insecure  = "tls"      // TLS handshake or certificate
+	Lookup    = "lookup"   // name without an address
+	Malformed = "protocol" // not valid HTTP
+	Mismatch  = "check"    // the response lacks what it must contain
+	Other     = "other"
 )
 
 // A Report holds the results of a run. Times are in seconds unless a comment says otherwise. Only requests that were
@@ -37,8 +37,8 @@ type Report struct {
 	Total   Tally   `json:"total"`
 	Kinds   []Kind  `json:"kinds"` // in the order of the source's names
 
-	Service   string `json:"service,omitempty"`    // histogram of the times from sending to the answer's end, ns
-	FirstByte string `json:"first_byte,omitempty"` // the same, to the answer's first byte
+	Service   string `json:"service,omitempty"`    // histogram of the times from sending to the response's end, ns
+	FirstByte string `json:"first_byte,omitempty"` // the same, to the response's first byte
 	Connect   string `json:"connect,omitempty"`    // the same for opening TCP connections
 	TLS       string `json:"tls,omitempty"`        // the same for TLS handshakes
 	Late      string `json:"late,omitempty"`       // lateness of the generator itself, ns
@@ -49,7 +49,7 @@ type Report struct {
 	CPU         float64  `json:"cpu"`         // seconds that this process used in the window
 	Elapsed     float64  `json:"elapsed"`     // seconds between the two readings of CPU
 	Wake        float64  `json:"wake"`        // median time that goroutines of this process waited for a CPU, rounded down
-	RetryAfter  uint64   `json:"retry_after"` // answers with Retry-After
+	RetryAfter  uint64   `json:"retry_after"` // responses with Retry-After
 	// Stopped is why the run ended early; empty: it did not.
 	Stopped string `json:"stopped,omitempty"`
 }
@@ -70,11 +70,11 @@ type Kind struct {
 }
 
 // A Tally counts requests by their outcome. Latency is that of successes, from the scheduled time, or in a closed loop
-// from sending, to the answer's end. Waited has the times of the other requests, until their failure, their
-// unsuccessful answer, or the end of the run.
+// from sending, to the response's end. Waited has the times of the other requests, until their failure, their
+// unsuccessful response, or the end of the run.
 type Tally struct {
 	OK       uint64            `json:"ok"`
-	Statuses map[int]uint64    `json:"statuses,omitempty"` // of answers that are not successes
+	Statuses map[int]uint64    `json:"statuses,omitempty"` // of responses that are not successes
 	Errors   map[string]uint64 `json:"errors,omitempty"`
 	Bytes    uint64            `json:"bytes"` // of the bodies of successes
 	Latency  string            `json:"latency,omitempty"`
@@ -97,7 +97,7 @@ func (t Tally) Failed() uint64 {
 type outcome struct {
 	kind                      int
 	planned, sent, first, end int64
-	status                    int    // 0: no answer
+	status                    int    // 0: no response
 	failure                   string // key of Report.Errors; "": the status decides
 	good                      bool
 	bytes                     int
@@ -209,8 +209,8 @@ func failureOf(err error) string {
 	case errors.Is(err, context.DeadlineExceeded), errors.Is(err, os.ErrDeadlineExceeded),
 		errors.Is(err, syscall.ETIMEDOUT):
 		return TimedOut
-	case errors.Is(err, errGarbled):
-		return Garbled
+	case errors.Is(err, errMalformed):
+		return Malformed
 	case errors.Is(err, errTLS), errors.As(err, &authority), errors.As(err, &record):
 		return Insecure
 	case errors.As(err, &lookup):

@@ -29,7 +29,7 @@ func searched(t *testing.T, s *saturation, rate func(clients int) Trial) *satura
 	}
 }
 
-// upTo returns a server that answers 100 requests per second to each client, for at most that many clients.
+// upTo returns a server that responds to 100 requests per second of each client, for at most that many clients.
 func upTo(most int) func(int) Trial {
 	return func(clients int) Trial { return Trial{Rate: 100 * float64(min(clients, most)), Planned: 1000} }
 }
@@ -71,7 +71,7 @@ func TestSaturationIsNotReached(t *testing.T) {
 			return Trial{Rate: 100 * float64(clients), Planned: 1000, Limited: clients > 20}
 		}, 8, 20, true},
 		"always fails": {func(int) Trial { return Trial{Rate: 100, Planned: 1000, Failed: 1} }, 0, 0, false},
-		"no answers":   {func(int) Trial { return Trial{} }, 0, 0, false},
+		"no responses": {func(int) Trial { return Trial{} }, 0, 0, false},
 	} {
 		for seed := range uint64(10) {
 			s := searched(t, newSaturation(2, 64, seed), c.rate)
@@ -164,7 +164,7 @@ func TestSaturationStops(t *testing.T) {
 			time.Sleep(time.Second)
 		})})
 		c.Clients, c.MostClients, c.Window = 1, 100, 4*time.Second
-		c.Distress = func(p Pulse) string {
+		c.Distress = func(p ServerHealth) string {
 			if p.Ended >= 16 {
 				return "enough"
 			}

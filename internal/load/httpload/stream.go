@@ -121,7 +121,7 @@ func (s *stream) moveToNewConnection(sent int64) {
 	}()
 }
 
-// ask sends a request and reads its answer. The outcome has its times even with an error.
+// ask sends a request and reads its response. The outcome has its times even with an error.
 func (s *stream) ask(r *Request) (outcome, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), s.d.Timeout)
 	s.cancel.Store(&cancel)
@@ -131,9 +131,9 @@ func (s *stream) ask(r *Request) (outcome, error) {
 	var o outcome
 	request, err := s.newRequest(ctx, r)
 	if err == nil {
-		var answer *http.Response
-		if answer, err = s.shared.conn.RoundTrip(request); err == nil {
-			o, err = s.readAnswer(r, answer)
+		var response *http.Response
+		if response, err = s.shared.conn.RoundTrip(request); err == nil {
+			o, err = s.readResponse(r, response)
 		}
 	}
 	o.first, o.end = first.Load(), s.d.now()
@@ -173,24 +173,24 @@ func (s *stream) newRequest(ctx context.Context, r *Request) (*http.Request, err
 	return request, nil
 }
 
-// readAnswer reads the body of an answer.
-func (s *stream) readAnswer(r *Request, answer *http.Response) (outcome, error) {
-	defer answer.Body.Close()
-	o := outcome{status: answer.StatusCode, good: r.good(answer.StatusCode),
-		retryAfter: answer.Header.Get("Retry-After") != ""}
+// readResponse reads the body of a response.
+func (s *stream) readResponse(r *Request, response *http.Response) (outcome, error) {
+	defer response.Body.Close()
+	o := outcome{status: response.StatusCode, good: r.good(response.StatusCode),
+		retryAfter: response.Header.Get("Retry-After") != ""}
 	var kept []byte
 	var err error
 	if r.Contains != nil {
-		kept, err = io.ReadAll(io.LimitReader(answer.Body, maxKept))
+		kept, err = io.ReadAll(io.LimitReader(response.Body, maxKept))
 	}
 	o.bytes = len(kept)
 	if err == nil {
 		var rest int64
-		rest, err = io.Copy(io.Discard, answer.Body)
+		rest, err = io.Copy(io.Discard, response.Body)
 		o.bytes += int(rest)
 	}
 	if err == nil && o.good && r.lacksContent(kept) {
-		o.good, o.failure = false, Unlike
+		o.good, o.failure = false, Mismatch
 	}
 	if err != nil {
 		o.good = false

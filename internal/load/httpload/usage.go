@@ -26,8 +26,8 @@ func cpuTime() time.Duration {
 // wakeMetric is how long goroutines were runnable without a processor, since the process began.
 const wakeMetric = "/sched/latencies:seconds"
 
-// A wake holds the values of [wakeMetric] at a time. If the generator lacks CPU time, the goroutines that read answers
-// wait there, and without this metric the wait would pass for the server's time.
+// A wake holds the values of [wakeMetric] at a time. If the generator lacks CPU time, the goroutines that read
+// responses wait there, and without this metric the wait would pass for the server's time.
 type wake struct {
 	counts []uint64
 	bounds []float64 // seconds, one more than counts

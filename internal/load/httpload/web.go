@@ -1,11 +1,11 @@
 // Package httpload is the load generator for HTTP/1.1 and HTTP/2, with or without TLS: requests at scheduled times
-// (open loop), or from clients that each wait for their last answer (closed loop). The agent passes it a [Config] and
+// (open loop), or from clients that each wait for their last response (closed loop). The agent passes it a [Config] and
 // forwards its [Report].
 //
 // The parts without connections are pure: [netload.Pacer] computes which requests are due, the codec of HTTP/1.1 parses
-// answers, search looks for a rate. In an open loop no request waits for the answer to another: one thread sends the
-// requests that are due over free connections, a goroutine per connection reads the answers. If no connection is free,
-// the wait counts, because latency counts from the scheduled time.
+// responses, search looks for a rate. In an open loop no request waits for the response to another: one thread sends
+// the requests that are due over free connections, a goroutine per connection reads the responses. If no connection is
+// free, the wait counts, because latency counts from the scheduled time.
 package httpload
 
 import (
@@ -32,7 +32,7 @@ type Request struct {
 	Header   []Field
 	Body     []byte
 	Statuses []int  // successful ones; empty: 200 to 299
-	Contains []byte // must be in the first MiB of the answer's body; nil: no check
+	Contains []byte // must be in the first MiB of the response's body; nil: no check
 
 	encoded atomic.Pointer[[]byte] // as HTTP/1.1
 }
@@ -78,12 +78,12 @@ type Config struct {
 	Source Source
 
 	Rate    float64 // requests per second at scheduled times; 0: closed loop
-	Clients int     // of a closed loop: each waits for its answer before its next request
+	Clients int     // of a closed loop: each waits for its response before its next request
 	// Knee and MostClients make [Do] search first: for the highest rate whose 99th percentile stays at or below Knee, or
 	// for the number of clients, from Clients to MostClients, that saturates the server. Run ignores both.
 	Knee        time.Duration
 	MostClients int
-	// Connections are opened before the run. An open loop opens up to Most of them if all are waiting for answers.
+	// Connections are opened before the run. An open loop opens up to Most of them if all are waiting for responses.
 	Connections, Most int
 	Reconnect         bool // use a new connection for every request
 
@@ -92,7 +92,7 @@ type Config struct {
 	Timeout        time.Duration // of a request, from its sending
 
 	// Distress is called once a second. If it returns a reason, the run stops. Nil never stops it.
-	Distress func(Pulse) string
+	Distress func(ServerHealth) string
 
 	sleep func(time.Duration) // blocks the sending thread for at most a duration; nil: as precisely as the kernel can
 }

@@ -234,7 +234,7 @@ func TestOutcomes(t *testing.T) {
 	defer s.Close()
 	for path, want := range map[string]string{
 		"/redirect": "status 307", "/busy": "status 429", "/half": "status 500", "/reset": Reset,
-		"/close": Closed, "/garbled": Garbled, "/never": TimedOut, "/other": Unlike,
+		"/close": Closed, "/garbled": Malformed, "/never": TimedOut, "/other": Mismatch,
 	} {
 		t.Run(path[1:], func(t *testing.T) {
 			request := &Request{Method: "GET", Path: path}
@@ -298,7 +298,7 @@ func TestContainsInLongBody(t *testing.T) {
 			c := config(serverOf(s), same{&Request{Method: "GET", Path: path, Contains: []byte("expected")}})
 			c.Server.HTTP2, c.Rate, c.Timeout = two, 4, time.Minute
 			got := run(t, c).Total
-			if got.OK != want || got.Errors[Unlike] != 2-want || got.Bytes != want*2*maxKept {
+			if got.OK != want || got.Errors[Mismatch] != 2-want || got.Bytes != want*2*maxKept {
 				t.Errorf("%s, HTTP/2 %v: %+v", path, two, got)
 			}
 		}
@@ -462,7 +462,7 @@ func TestUntrusted(t *testing.T) {
 	}
 }
 
-// TestSlowAnswers checks that an answer that arrives byte by byte is complete with its last byte.
+// TestSlowAnswers checks that a response that arrives byte by byte is complete with its last byte.
 func TestSlowAnswers(t *testing.T) {
 	const pieces, apart = 10, 20 * time.Millisecond
 	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -485,7 +485,7 @@ func TestSlowAnswers(t *testing.T) {
 		t.Fatal(err)
 	}
 	if least := (pieces - 1) * apart.Seconds(); latency.Min() < least*0.999 {
-		t.Errorf("an answer that takes %g s took %g s", least, latency.Min())
+		t.Errorf("a response that takes %g s took %g s", least, latency.Min())
 	}
 	// The server separates the first byte from the last, so this holds on slow machines too.
 	first, err := netload.DecodeHistogram(r.FirstByte)

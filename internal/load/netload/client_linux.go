@@ -100,11 +100,11 @@ func (t *team) runFlows(ctx context.Context, control *link) (found *SweepReport,
 		}
 	}
 	t.selfEnding.Wait()
-	answer, err := control.ask(message{Op: opEnd, Sent: t.sentDatagrams()})
+	response, err := control.ask(message{Op: opEnd, Sent: t.sentDatagrams()})
 	if err != nil {
 		return nil, err
 	}
-	t.awaitDatagrams(answer.Sent)
+	t.awaitDatagrams(response.Sent)
 	t.shutdown()
 	t.untilShutdown.Wait()
 	return found, nil
@@ -160,7 +160,7 @@ func (t *team) tryRate(control *link, rate float64, d time.Duration, before *mes
 	return trial, nil
 }
 
-// errNotServer is returned if what listens closes the control connection without an answer.
+// errNotServer is returned if what listens closes the control connection without a response.
 var errNotServer = errors.New("closed the connection: it is not this run's server")
 
 // dialControl opens the control connection. The server may still be starting, so failed attempts are repeated until
@@ -277,7 +277,7 @@ func openTCP(a netip.AddrPort, h hello, w Spec) (int, error) {
 		n += k
 	}
 	if err == nil && !isAck(ack, h.Flow) {
-		err = errors.New("the server's answer is not one")
+		err = errors.New("the server's acknowledgement is malformed")
 	}
 	if err == nil {
 		err = setTimeouts(fd, 0)
@@ -298,7 +298,7 @@ func retryInterrupted(call func() error) error {
 	}
 }
 
-// udpRepeat is how long openUDP waits for the answer to an opening before it sends the opening again.
+// udpRepeat is how long openUDP waits for the response to an opening before it sends the opening again.
 const udpRepeat = 100 * time.Millisecond
 
 // openUDP opens a flow of datagrams; errors are as for openTCP. The opening may be lost, so it is repeated until it is
@@ -317,15 +317,15 @@ func openUDP(ctx context.Context, a netip.AddrPort, h hello, w Spec) (int, error
 	if err := unix.Connect(fd, sockaddr(a)); err != nil {
 		return fd, err
 	}
-	answer := make([]byte, ackSize+1)
+	response := make([]byte, ackSize+1)
 	for deadline := time.Now().Add(dialTimeout); time.Now().Before(deadline) && ctx.Err() == nil; {
 		if _, err := unix.Write(fd, h.append(nil)); err != nil && !errors.Is(err, unix.ECONNREFUSED) {
 			return fd, err
 		}
-		n, err := unix.Read(fd, answer)
-		if err == nil && isAck(answer[:max(n, 0)], h.Flow) {
+		n, err := unix.Read(fd, response)
+		if err == nil && isAck(response[:max(n, 0)], h.Flow) {
 			return fd, setTimeouts(fd, 0)
 		}
 	}
-	return fd, fmt.Errorf("no answer to UDP datagrams within %s", dialTimeout)
+	return fd, fmt.Errorf("no response to UDP datagrams within %s", dialTimeout)
 }

@@ -9,12 +9,12 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// An echo holds the state of a flow's pings: ICMP echo requests, which the server's kernel answers.
+// An echo holds the state of a flow's pings: ICMP echo requests, to which the server's kernel responds.
 type echo struct {
-	raw     bool   // raw socket: receives the answers of all programs, in IPv4 with the IP header
-	ipv6    bool   // ICMPv6
-	request []byte // header and payload
-	answer  []byte
+	raw      bool   // raw socket: receives the responses of all programs, in IPv4 with the IP header
+	ipv6     bool   // ICMPv6
+	request  []byte // header and payload
+	response []byte
 }
 
 // Types of ICMP messages, lengths of headers in bytes, and offsets in an echo message.
@@ -43,7 +43,7 @@ func openEcho(a netip.Addr, size int) (fd int, e *echo, err error) {
 		return -1, nil, fmt.Errorf("this host lets the agent send no pings: its group is not in net.ipv4.ping_group_range, "+
 			"and it has no CAP_NET_RAW: %w", err)
 	}
-	e.request, e.answer = make([]byte, icmpHeader+size), make([]byte, longestIPv4+icmpHeader+size)
+	e.request, e.response = make([]byte, icmpHeader+size), make([]byte, longestIPv4+icmpHeader+size)
 	e.request[0] = kind
 	binary.BigEndian.PutUint16(e.request[echoIdentity:], uint16(fd)^uint16(unix.Getpid()))
 	return fd, e, unix.Connect(fd, sockaddr(netip.AddrPortFrom(a, 0)))
@@ -74,8 +74,8 @@ func checksum(b []byte) uint16 {
 	return ^uint16(sum)
 }
 
-// isAnswer reports whether b is the answer to the last request.
-func (e *echo) isAnswer(b []byte) bool {
+// isResponse reports whether b is the response to the last request.
+func (e *echo) isResponse(b []byte) bool {
 	if e.raw && !e.ipv6 && len(b) > 0 {
 		b = b[min(int(b[0]&0xf)*4, len(b)):]
 	}
@@ -87,7 +87,7 @@ func (e *echo) isAnswer(b []byte) bool {
 	if len(b) != len(e.request) || b[0] != kind || !same(echoNumber, icmpHeader) {
 		return false
 	}
-	// For other sockets the kernel sets the identifier and delivers only the answers to it.
+	// For other sockets the kernel sets the identifier and delivers only the responses to it.
 	return !e.raw || same(echoIdentity, echoNumber)
 }
 
@@ -114,8 +114,8 @@ func (w *worker) pings() {
 	}
 }
 
-// exchangeEcho sends one request and waits for its answer. Errors that the kernel reports for an earlier request, such
-// as an unreachable host, do not end the wait.
+// exchangeEcho sends one request and waits for its response. Errors that the kernel reports for an earlier request,
+// such as an unreachable host, do not end the wait.
 func (w *worker) exchangeEcho() outcome {
 	w.echo.next()
 	begin := w.clock.now()
@@ -124,9 +124,9 @@ func (w *worker) exchangeEcho() outcome {
 		return fatal
 	}
 	for {
-		n, e := receive(w.fd, w.echo.answer)
+		n, e := receive(w.fd, w.echo.response)
 		switch {
-		case e == 0 && w.echo.isAnswer(w.echo.answer[:n]):
+		case e == 0 && w.echo.isResponse(w.echo.response[:n]):
 			return done
 		case e == 0 && n == 0, w.stop.Load(): // shut down
 			return fatal

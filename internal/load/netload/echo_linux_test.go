@@ -24,7 +24,7 @@ func TestChecksum(t *testing.T) {
 	}
 }
 
-// TestEchoAnswers checks that an answer counts only if it has the number of the last request, and on a raw socket also
+// TestEchoAnswers checks that a response counts only if it has the number of the last request, and on a raw socket also
 // its identifier.
 func TestEchoAnswers(t *testing.T) {
 	for _, e := range []*echo{{}, {ipv6: true}, {raw: true}, {raw: true, ipv6: true}} {
@@ -32,17 +32,17 @@ func TestEchoAnswers(t *testing.T) {
 		e.request[echoIdentity] = 7
 		e.next()
 		e.next()
-		answer := slices.Clone(e.request)
+		response := slices.Clone(e.request)
 		if e.ipv6 {
-			answer[0] = echoReply6
+			response[0] = echoReply6
 		} else {
-			answer[0] = echoReply
+			response[0] = echoReply
 		}
 		for name, test := range map[string]struct {
 			spoil func(b []byte) []byte
 			want  bool
 		}{
-			"the answer":       {func(b []byte) []byte { return b }, true},
+			"the response":     {func(b []byte) []byte { return b }, true},
 			"an earlier one":   {func(b []byte) []byte { b[echoNumber+1]--; return b }, false},
 			"another's":        {func(b []byte) []byte { b[echoIdentity]++; return b }, !e.raw},
 			"a request":        {func(b []byte) []byte { b[0] = echoRequest; return b }, false},
@@ -50,14 +50,14 @@ func TestEchoAnswers(t *testing.T) {
 			"nothing":          {func([]byte) []byte { return nil }, false},
 			"a header's start": {func(b []byte) []byte { return b[:1] }, false},
 		} {
-			b := test.spoil(slices.Clone(answer))
+			b := test.spoil(slices.Clone(response))
 			if e.raw && !e.ipv6 {
 				header := make([]byte, 24) // with an option
 				header[0] = 0x46
 				b = append(header, b...)
 			}
-			if got := e.isAnswer(b); got != test.want {
-				t.Errorf("raw %v, IPv6 %v: %s is an answer: %v", e.raw, e.ipv6, name, got)
+			if got := e.isResponse(b); got != test.want {
+				t.Errorf("raw %v, IPv6 %v: %s is a response: %v", e.raw, e.ipv6, name, got)
 			}
 		}
 	}

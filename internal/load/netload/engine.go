@@ -18,7 +18,7 @@ import (
 // A Role is the side of a run that an agent plays.
 type Role string
 
-// The roles. The client connects, sends requests and measures time; the server listens and answers.
+// The roles. The client connects, sends requests and measures time; the server listens and responds.
 const (
 	Client Role = "client"
 	Server Role = "server"
@@ -52,9 +52,9 @@ type Config struct {
 const (
 	grace       = 5 * time.Second         // in addition to warm-up and window: connecting, draining, reporting
 	Step        = 100 * time.Millisecond  // length of a step of a series
-	dialTimeout = 4 * time.Second         // for the server's first answer
+	dialTimeout = 4 * time.Second         // for the server's first response
 	drain       = 50 * time.Millisecond   // how long a receiver waits for datagrams in flight
-	overtime    = 1200 * time.Millisecond // how late after the window an answer may come; a lost SYN is resent after 1 s
+	overtime    = 1200 * time.Millisecond // how late after the window a response may come; a lost SYN is resent after 1 s
 	memoryLimit = 512 << 20               // bytes; above it the garbage collector runs after all
 )
 
@@ -101,12 +101,12 @@ type Report struct {
 
 	Steps   []uint64 `json:"steps,omitempty"`   // per Step of the window: what was received, or operations
 	Latency string   `json:"latency,omitempty"` // latencies of answered requests in ns, as an HdrHistogram V2
-	Waited  string   `json:"waited,omitempty"`  // waiting times of requests without an answer, in the same form
+	Waited  string   `json:"waited,omitempty"`  // waiting times of requests without a response, in the same form
 	Late    string   `json:"late,omitempty"`    // lateness of the pacer, in the same form
 
 	Lost       uint64  `json:"lost"`       // requests of the window that timed out, and cycles that failed
-	Stale      uint64  `json:"stale"`      // answers that came after the request had timed out
-	Unfinished uint64  `json:"unfinished"` // requests of the window without an answer when overtime had passed
+	Stale      uint64  `json:"stale"`      // responses that came after the request had timed out
+	Unfinished uint64  `json:"unfinished"` // requests of the window without a response when overtime had passed
 	Failure    string  `json:"failure,omitempty"`
 	Planned    float64 `json:"planned,omitempty"` // operations that an open loop scheduled in the window
 

@@ -28,14 +28,14 @@ func resolved(t testing.TB, w Spec) Spec {
 	return w
 }
 
-// A fakeServer speaks the handshake and answers as a test wants.
+// A fakeServer speaks the handshake and responses as a test wants.
 type fakeServer struct {
 	token Token
 	addr  netip.AddrPort
 }
 
-// newFakeServer starts a server that passes each connection of a flow to answer.
-func newFakeServer(t *testing.T, answer func(net.Conn)) fakeServer {
+// newFakeServer starts a server that passes each connection of a flow to response.
+func newFakeServer(t *testing.T, response func(net.Conn)) fakeServer {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -49,13 +49,13 @@ func newFakeServer(t *testing.T, answer func(net.Conn)) fakeServer {
 			if err != nil {
 				return
 			}
-			go f.serve(conn, answer)
+			go f.serve(conn, response)
 		}
 	}()
 	return f
 }
 
-func (f fakeServer) serve(conn net.Conn, answer func(net.Conn)) {
+func (f fakeServer) serve(conn net.Conn, response func(net.Conn)) {
 	defer conn.Close()
 	b := make([]byte, helloSize)
 	if _, err := io.ReadFull(conn, b); err != nil {
@@ -69,7 +69,7 @@ func (f fakeServer) serve(conn net.Conn, answer func(net.Conn)) {
 		conn.Write(appendAck(nil, h.Flow))
 	}
 	if h.Purpose != controlPurpose {
-		answer(conn)
+		response(conn)
 		return
 	}
 	l := newLink(conn)
@@ -159,7 +159,7 @@ func TestNeverRecovers(t *testing.T) {
 				conn.Write(b)
 			}
 			conn.Read(b)
-			io.Copy(io.Discard, conn) // never answers again
+			io.Copy(io.Discard, conn) // never responses again
 		})
 		w := resolved(t, Spec{Kind: TCPRR, Rate: rate, Duration: time.Second})
 		r, err := Run(t.Context(), Config{Role: Client, Token: f.token, Addr: f.addr, Workload: w}, nil)
@@ -211,8 +211,8 @@ func TestFailedCycles(t *testing.T) {
 	}
 }
 
-// TestLostAnswers checks that lost answers, one in ten, are counted and that the run continues. On a busy machine
-// answers that are not lost may be late, too; they count as lost.
+// TestLostAnswers checks that lost responses, one in ten, are counted and that the run continues. On a busy machine
+// responses that are not lost may be late, too; they count as lost.
 func TestLostAnswers(t *testing.T) {
 	f := newFakeServer(t, func(net.Conn) {})
 	pc, err := net.ListenPacket("udp", f.addr.String())
@@ -450,8 +450,8 @@ func slowCycle(addr netip.AddrPort, token Token) error {
 			return err
 		}
 	}
-	if answer, err := io.ReadAll(conn); err != nil || len(answer) != 3 {
-		return fmt.Errorf("%d bytes, %v", len(answer), err)
+	if response, err := io.ReadAll(conn); err != nil || len(response) != 3 {
+		return fmt.Errorf("%d bytes, %v", len(response), err)
 	}
 	return nil
 }
@@ -586,7 +586,7 @@ func TestNoAllocations(t *testing.T) {
 		unix.Write(there, buf.request)
 		now := rr.clock.now()
 		if rr.exchangeTCP(buf) != done {
-			t.Fatal("no answer")
+			t.Fatal("no response")
 		}
 		rr.record(done, now, now+1000)
 		rr.tick(now)
@@ -621,7 +621,7 @@ func allocationsOfCycles(t *testing.T) {
 	server.handOver = func(fd int, _ []byte) { unix.Close(fd) }
 	client.cycle = newCycler(addr, hello{Purpose: cyclePurpose, Token: client.token}, 1)
 	ended := make(chan struct{})
-	go func() { server.answerCycles(); close(ended) }()
+	go func() { server.serveCycles(); close(ended) }()
 	buf := client.buffers()
 	// Not AllocsPerRun, because both sides need a processor at once. ReadMemStats stops the world, for which the server
 	// must return from the kernel now and then.
@@ -760,7 +760,7 @@ func TestBuffers(t *testing.T) {
 	}
 }
 
-// TestShutDownBeforeAnswer checks that the end of a run between a datagram and its answer is no failure.
+// TestShutDownBeforeAnswer checks that the end of a run between a datagram and its response is no failure.
 func TestShutDownBeforeAnswer(t *testing.T) {
 	ends, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_DGRAM, 0)
 	if err != nil {
@@ -773,7 +773,7 @@ func TestShutDownBeforeAnswer(t *testing.T) {
 	if err := errors.Join(unix.Shutdown(ends[0], unix.SHUT_WR), unix.Send(ends[1], []byte{1}, 0)); err != nil {
 		t.Fatal(err)
 	}
-	server.answerUDP()
+	server.serveUDP()
 	if server.failure.call != "" || server.answered != 0 {
 		t.Errorf("%+v, %d answered", server.failure, server.answered)
 	}

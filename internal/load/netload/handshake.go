@@ -92,7 +92,7 @@ func parseHello(b []byte) (hello, error) {
 	return h, nil
 }
 
-// ackSize is the size of the answer to the hello of a flow, in bytes.
+// ackSize is the size of the response to the hello of a flow, in bytes.
 const ackSize = 6
 
 func appendAck(b []byte, flow uint16) []byte {

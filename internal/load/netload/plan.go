@@ -4,10 +4,10 @@ package netload
 type work string
 
 const (
-	workRequest  work = "tcp-request" // the client sends a request, the server answers, on one connection
+	workRequest  work = "tcp-request" // the client sends a request, the server responds, on one connection
 	workDatagram work = "udp-request" // the same with datagrams
 	workCycle    work = "tcp-cycle"   // connect, request, response, close
-	workEcho     work = "ping"        // the client sends a request, the server's kernel answers
+	workEcho     work = "ping"        // the client sends a request, the server's kernel responds
 	workStream   work = "tcp-stream"  // one side writes, the other reads
 	workPackets  work = "udp-stream"  // one side sends datagrams, the other counts them
 	workNothing  work = "idle"        // both sides wait for the window's end

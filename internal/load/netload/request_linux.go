@@ -17,7 +17,7 @@ type outcome int
 
 const (
 	done  outcome = iota // the request was answered
-	lost                 // no answer in time, or the cycle failed; the loop continues
+	lost                 // no response in time, or the cycle failed; the loop continues
 	fatal                // the flow is unusable, or the run is over; the loop ends
 )
 
@@ -53,7 +53,7 @@ func (w *worker) discard(fd, n int, buf *buffers) bool {
 	return true
 }
 
-// requestLoop runs the loop of a client that sends a request and waits for its answer.
+// requestLoop runs the loop of a client that sends a request and waits for its response.
 func (w *worker) requestLoop(do exchange) {
 	buf := w.buffers()
 	if w.spec.OpenLoop() {
@@ -84,7 +84,7 @@ func (w *worker) closedLoop(do exchange, buf *buffers) {
 }
 
 // openLoop sends requests at scheduled times. The latency of a request counts from its scheduled time, even if it had
-// to wait for the answer to the previous one: a stalled server then shows in every request that was due during the
+// to wait for the response to the previous one: a stalled server then shows in every request that was due during the
 // stall.
 func (w *worker) openLoop(do exchange, buf *buffers) {
 	free := w.clock.now()
@@ -96,7 +96,7 @@ func (w *worker) openLoop(do exchange, buf *buffers) {
 		begin := w.waitUntil(planned, free)
 		o := fatal
 		if begin < w.timeline.End+int64(overtime) && !w.stop.Load() {
-			// Waiting for the previous answer is not lateness of the generator.
+			// Waiting for the previous response is not lateness of the generator.
 			if w.timeline.In(planned) {
 				w.late.Record(begin - max(planned, free))
 			}
@@ -157,16 +157,17 @@ func (w *worker) exchangeTCP(buf *buffers) outcome {
 	return done
 }
 
-// answerTCP answers requests until the client closes. It reads no clock, which would slow it down: the client measures.
-func (w *worker) answerTCP() {
+// serveTCP responds to requests until the client closes. It reads no clock, which would slow it down: the client
+// measures.
+func (w *worker) serveTCP() {
 	buf := w.buffers()
 	for w.discard(w.fd, w.spec.Request, buf) && w.writeAll(w.fd, w.payload[:w.spec.Response]) {
 		w.answered++
 	}
 }
 
-// exchangeUDP sends one datagram and waits for its answer. The server returns the first byte, a request number, so that
-// a late answer to an earlier request is not mistaken for the answer to this one.
+// exchangeUDP sends one datagram and waits for its response. The server returns the first byte, a request number, so
+// that a late response to an earlier request is not mistaken for the response to this one.
 func (w *worker) exchangeUDP(buf *buffers) outcome {
 	buf.request[0]++
 	begin := w.clock.now()
@@ -203,8 +204,8 @@ func (w *worker) exchangeUDP(buf *buffers) outcome {
 	}
 }
 
-// answerUDP answers datagrams until the socket is shut down.
-func (w *worker) answerUDP() {
+// serveUDP responds to datagrams until the socket is shut down.
+func (w *worker) serveUDP() {
 	request := make([]byte, w.spec.Request+1)
 	response := make([]byte, max(w.spec.Response, 1))
 	for !w.stop.Load() {
@@ -337,8 +338,8 @@ func (w *worker) cycleFailed(call string, e syscall.Errno) outcome {
 	return lost
 }
 
-// answerCycles accepts connections and answers their requests until the listening socket is shut down.
-func (w *worker) answerCycles() {
+// serveCycles accepts connections and responds to their requests until the listening socket is shut down.
+func (w *worker) serveCycles() {
 	buf := w.buffers()
 	for !w.stop.Load() {
 		r, _, e := syscall.RawSyscall6(unix.SYS_ACCEPT4, uintptr(w.fd), 0, 0, unix.SOCK_CLOEXEC, 0, 0)
@@ -349,16 +350,16 @@ func (w *worker) answerCycles() {
 			}
 			return // EINVAL: shut down
 		}
-		if w.answerCycle(int(r), buf) {
+		if w.serveCycle(int(r), buf) {
 			_, _, _ = syscall.RawSyscall(unix.SYS_CLOSE, r, 0, 0)
 		}
 	}
 }
 
-// answerCycle serves one connection, and reports whether the worker still owns it. Without the run's token the
+// serveCycle serves one connection, and reports whether the worker still owns it. Without the run's token the
 // connection gets no byte. If the opening does not arrive at once and in one piece, the connection is handed over, so
 // that a foreign connection does not delay the run's cycles.
-func (w *worker) answerCycle(fd int, buf *buffers) bool {
+func (w *worker) serveCycle(fd int, buf *buffers) bool {
 	all := helloSize + w.spec.Request
 	n, e := w.readOpening(fd, buf.scratch[:min(all, len(buf.scratch))])
 	switch {

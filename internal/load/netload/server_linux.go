@@ -27,7 +27,7 @@ type server struct {
 	handedOver    atomic.Bool // the listening socket belongs to the workers
 	closing       atomic.Bool
 	refused       atomic.Uint64
-	lateCycles    atomic.Uint64 // cycles answered by answerLate
+	lateCycles    atomic.Uint64 // cycles served by serveLate
 	taken         []atomic.Bool // by index in the plan: the flow is open
 	loops         sync.WaitGroup
 }
@@ -160,14 +160,14 @@ func (s *server) admit(fd int, h hello) {
 	case h.Purpose == flowPurpose:
 		s.admitFlow(fd, int(h.Flow))
 	case s.handedOver.Load():
-		s.answerLate(fd)
+		s.serveLate(fd)
 	default: // a cycle before the workers have taken over
 		s.refuse(fd)
 	}
 }
 
-// answerLate serves a cycle whose opening came too late for the worker that accepted it.
-func (s *server) answerLate(fd int) {
+// serveLate serves a cycle whose opening came too late for the worker that accepted it.
+func (s *server) serveLate(fd int) {
 	conn := os.NewFile(uintptr(fd), "cycle")
 	defer conn.Close()
 	_ = setTimeouts(fd, admission.Timeout)
@@ -310,25 +310,25 @@ func (s *server) serveControl(ctx context.Context, control *link) error {
 		if err != nil {
 			return fmt.Errorf("the client went away: %w", err)
 		}
-		answer := message{Op: m.Op}
+		response := message{Op: m.Op}
 		switch {
 		case m.Op == opGo && !begun && len(s.members()) == len(s.plan):
 			begun = true
 			defer context.AfterFunc(ctx, s.abort)()
 			s.begin(ctx)
-			answer.Holds = s.bufferCapacity()
+			response.Holds = s.bufferCapacity()
 		case m.Op == opTrial && begun && m.valid(s.config):
 			now := s.clock.now()
 			s.order(m.Rate, now, now+int64(m.Seconds*1e9))
 		case m.Op == opCount && begun && s.config.searches():
 			s.awaitOrders()
 			s.awaitQuiet()
-			answer.Sent, answer.Received = s.sentDatagrams(), s.receivedDatagrams()
+			response.Sent, response.Received = s.sentDatagrams(), s.receivedDatagrams()
 		case m.Op == opEnd && begun:
 			s.closeOrders()
 			s.selfEnding.Wait()
-			answer.Sent = s.sentDatagrams()
-			if err := control.send(answer); err != nil {
+			response.Sent = s.sentDatagrams()
+			if err := control.send(response); err != nil {
 				return err
 			}
 			s.awaitDatagrams(m.Sent)
@@ -338,7 +338,7 @@ func (s *server) serveControl(ctx context.Context, control *link) error {
 		default:
 			return fmt.Errorf("control connection: %q makes no sense here", m.Op)
 		}
-		if err := control.send(answer); err != nil {
+		if err := control.send(response); err != nil {
 			return err
 		}
 	}

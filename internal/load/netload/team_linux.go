@@ -72,16 +72,16 @@ func (l *link) receive() (message, error) {
 	return m, nil
 }
 
-// ask sends m and returns the peer's answer.
+// ask sends m and returns the peer's response.
 func (l *link) ask(m message) (message, error) {
 	if err := l.send(m); err != nil {
 		return m, err
 	}
-	answer, err := l.receive()
-	if err == nil && answer.Op != m.Op {
-		err = fmt.Errorf("control connection: %q was answered with %q", m.Op, answer.Op)
+	response, err := l.receive()
+	if err == nil && response.Op != m.Op {
+		err = fmt.Errorf("control connection: %q was answered with %q", m.Op, response.Op)
 	}
-	return answer, err
+	return response, err
 }
 
 // A team holds all workers of one side of a run.
@@ -109,7 +109,7 @@ type snapshots struct {
 func newTeam(c Config) *team {
 	t := &team{shared: newShared(c), config: c, plan: flows(c.Workload), windowEnds: make(chan snapshots, 1)}
 	if c.Role == Server && c.Workload.Kind == Ping {
-		t.plan = nil // the server's kernel answers
+		t.plan = nil // the server's kernel responds
 	}
 	return t
 }
@@ -185,7 +185,7 @@ func (t *team) prepare(w *worker) error {
 		return setTimeouts(w.fd, spec.Timeout)
 	case workRequest, workDatagram, workCycle:
 		if w.flow.Work == workDatagram && w.role == Client {
-			// An answer may be lost, so the wait needs a time-out.
+			// A response may be lost, so the wait needs a time-out.
 			if err := setTimeouts(w.fd, spec.Timeout); err != nil {
 				return err
 			}
@@ -225,7 +225,7 @@ func (t *team) begin(ctx context.Context) {
 	t.closeOrders()
 }
 
-// setAlarms bounds every wait: requests without an answer end overtime after the window, streams that have not drained
+// setAlarms bounds every wait: requests without a response end overtime after the window, streams that have not drained
 // end after half of the grace time.
 func (t *team) setAlarms() {
 	after := func(d time.Duration, wake func(*worker)) {

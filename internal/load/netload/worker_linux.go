@@ -168,19 +168,19 @@ func (w *worker) work() {
 		if client {
 			w.requestLoop(w.exchangeTCP)
 		} else {
-			w.answerTCP()
+			w.serveTCP()
 		}
 	case workDatagram:
 		if client {
 			w.requestLoop(w.exchangeUDP)
 		} else {
-			w.answerUDP()
+			w.serveUDP()
 		}
 	case workCycle:
 		if client {
 			w.requestLoop(w.exchangeCycle)
 		} else {
-			w.answerCycles()
+			w.serveCycles()
 		}
 	case workEcho:
 		w.pings()

@@ -14,7 +14,7 @@ import (
 func End(ctx context.Context, at netip.AddrPort, token Token) error {
 	conn, err := (&net.Dialer{}).DialContext(ctx, "tcp", at.String())
 	if err != nil {
-		return fmt.Errorf("end what answers probes at %s: %w", at, err)
+		return fmt.Errorf("end the responder of probes at %s: %w", at, err)
 	}
 	defer conn.Close()
 	_, err = conn.Write(token.datagram(nil, stopNumber))
@@ -27,9 +27,9 @@ const (
 	announceTime     = 30 * time.Second
 )
 
-// Announce sends datagrams to a listener as soon as this process can, until the listener answers, half a minute has
-// passed or ctx ends. They contain the lock, which is not secret.
-func Announce(ctx context.Context, to netip.AddrPort, lock Lock) error {
+// Announce sends datagrams to a listener as soon as this process can, until the listener responds, half a minute has
+// passed or ctx ends. They contain the hash, which is not secret.
+func Announce(ctx context.Context, to netip.AddrPort, hash TokenHash) error {
 	conn, err := (&net.Dialer{}).DialContext(ctx, "udp", to.String())
 	if err != nil {
 		return fmt.Errorf("announce to %s: %w", to, err)
@@ -50,7 +50,7 @@ func Announce(ctx context.Context, to netip.AddrPort, lock Lock) error {
 	next := time.NewTicker(announceInterval)
 	defer next.Stop()
 	for n := uint64(0); ; n++ {
-		_, _ = conn.Write(binary.BigEndian.AppendUint64(lock[:], n)) // errors mean that it cannot send yet
+		_, _ = conn.Write(binary.BigEndian.AppendUint64(hash[:], n)) // errors mean that it cannot send yet
 		select {
 		case <-next.C:
 		case <-heard:
@@ -67,20 +67,20 @@ func Announce(ctx context.Context, to netip.AddrPort, lock Lock) error {
 // A Listener records announcements.
 type Listener struct {
 	conn   net.PacketConn
-	lock   Lock
+	hash   TokenHash
 	mu     sync.Mutex
 	heard  []time.Time
-	silent bool // the listener does not answer, so that announcements continue
+	silent bool // the listener does not respond, so that announcements continue
 }
 
-// Listen records the announcements with a lock at a free port of an address until Close. A silent listener does not
-// answer them, so that they continue.
-func Listen(ctx context.Context, at netip.Addr, lock Lock, silent bool) (*Listener, error) {
+// Listen records the announcements with a hash at a free port of an address until Close. A silent listener does not
+// respond to them, so that they continue.
+func Listen(ctx context.Context, at netip.Addr, hash TokenHash, silent bool) (*Listener, error) {
 	conn, err := (&net.ListenConfig{}).ListenPacket(ctx, "udp", netip.AddrPortFrom(at, 0).String())
 	if err != nil {
 		return nil, fmt.Errorf("listen for pods that start: %w", err)
 	}
-	l := &Listener{conn: conn, lock: lock, silent: silent}
+	l := &Listener{conn: conn, hash: hash, silent: silent}
 	go l.listen()
 	return l, nil
 }
@@ -106,14 +106,14 @@ func (l *Listener) Forget() {
 }
 
 func (l *Listener) listen() {
-	const size = len(Lock{}) + numberSize
+	const size = len(TokenHash{}) + numberSize
 	buffer := make([]byte, size+1)
 	for {
 		n, from, err := l.conn.ReadFrom(buffer)
 		if err != nil {
 			return // closed
 		}
-		if n != size || Lock(buffer[:len(l.lock)]) != l.lock {
+		if n != size || TokenHash(buffer[:len(l.hash)]) != l.hash {
 			continue
 		}
 		l.mu.Lock()

@@ -1,8 +1,9 @@
 // Package probe sends small requests at fixed times, in parallel over UDP, over a TCP connection that stays open, and
 // each over a new TCP connection. It records when each was sent and answered, on one clock. These traces show what a
-// change did to a network: how long there was no answer, and which connections broke.
+// change did to a network: how long there was no response, and which connections broke.
 //
-// Probing is an open loop: a missing answer delays no later probe, and no deadline turns a late answer into a lost one.
+// Probing is an open loop: a missing response delays no later probe, and no deadline turns a late response into a lost
+// one.
 package probe
 
 import (
@@ -20,13 +21,13 @@ import (
 	"time"
 )
 
-// maxOpen is how many new connections may be in progress at a time. It suffices for some seconds without answers, and
+// maxOpen is how many new connections may be in progress at a time. It suffices for some seconds without responses, and
 // is well below the number of files that a process may open. Further probes are not sent and do not count.
 const maxOpen = 4000
 
 // A Config describes a prober.
 type Config struct {
-	To          netip.AddrPort // a responder with the lock of the token
+	To          netip.AddrPort // a responder with the hash of the token
 	Token       Token
 	Interval    time.Duration // between the probes of a kind
 	MaxDuration time.Duration // longest time that the prober runs
@@ -47,13 +48,13 @@ type flow struct {
 	*Prober
 	kind           Kind
 	sent, answered []atomic.Int64 // by number of the probe, ns; 0: not yet
-	last           atomic.Int64   // time of the latest answer
+	last           atomic.Int64   // time of the latest response
 	mu             sync.Mutex
 	broken         []int64
 	carrier
 }
 
-// A carrier sends a probe without waiting for an answer, and reports whether it tried to. A probe that was tried and
+// A carrier sends a probe without waiting for a response, and reports whether it tried to. A probe that was tried and
 // failed, as an application's request would, is lost; one that was not tried does not count.
 type carrier interface{ send(n uint64) bool }
 
@@ -102,7 +103,7 @@ func (p *Prober) pace(ctx context.Context, most int) {
 	}
 }
 
-// Stop waits for late answers, ends the probes and returns the traces.
+// Stop waits for late responses, ends the probes and returns the traces.
 func (p *Prober) Stop(wait time.Duration) []Trace {
 	traces := make([]Trace, 0, len(p.flows))
 	time.Sleep(wait)
@@ -123,14 +124,14 @@ func (p *Prober) flow(kind Kind) *flow {
 // Trace returns the trace of a kind so far, from the probe planned at a time in ns on.
 func (p *Prober) Trace(kind Kind, from int64) Trace { return p.flow(kind).trace(from) }
 
-// Last returns when the last answer of a kind came, in ns; 0 if there is none.
+// Last returns when the last response of a kind came, in ns; 0 if there is none.
 func (p *Prober) Last(kind Kind) int64 { return p.flow(kind).last.Load() }
 
-// First returns when the first answer of a kind after a time came, in ns; 0 if there is none.
+// First returns when the first response of a kind after a time came, in ns; 0 if there is none.
 func (p *Prober) First(kind Kind, after int64) int64 {
 	f := p.flow(kind)
 	if f.last.Load() <= after {
-		return 0 // fast path while no answers come
+		return 0 // fast path while no responses come
 	}
 	return f.trace(0).First(after)
 }
@@ -150,8 +151,8 @@ func (f *flow) trace(from int64) Trace {
 	return t
 }
 
-// answer records that probe n was answered now.
-func (f *flow) answer(n uint64) {
+// recordResponse records that probe n was answered now.
+func (f *flow) recordResponse(n uint64) {
 	now := f.Now()
 	if n < uint64(len(f.answered)) && f.answered[n].CompareAndSwap(0, now) {
 		for last := f.last.Load(); last < now && !f.last.CompareAndSwap(last, now); last = f.last.Load() {
@@ -211,7 +212,7 @@ func (f *flow) readDatagrams(conn net.Conn) {
 			return
 		}
 		if n, is := f.Token.number(buffer[:max(size, 0)]); is {
-			f.answer(n)
+			f.recordResponse(n)
 		}
 	}
 }
@@ -240,7 +241,7 @@ func (s *stream) send(n uint64) bool {
 	return true
 }
 
-// keepConnected connects, reads answers until the connection breaks, and reconnects.
+// keepConnected connects, reads responses until the connection breaks, and reconnects.
 func (s *stream) keepConnected(ctx context.Context) {
 	for ctx.Err() == nil {
 		conn, err := s.dial(ctx)
@@ -282,7 +283,7 @@ func (s *stream) read(conn net.Conn) {
 		if _, err := io.ReadFull(conn, number[:]); err != nil {
 			return
 		}
-		s.answer(binary.BigEndian.Uint64(number[:]))
+		s.recordResponse(binary.BigEndian.Uint64(number[:]))
 	}
 }
 
@@ -299,7 +300,7 @@ func (c *connections) send(n uint64) bool {
 		c.all.Go(func() {
 			defer func() { <-c.free }()
 			if c.ask(n) == nil {
-				c.answer(n)
+				c.recordResponse(n)
 			}
 		})
 		return true

@@ -21,7 +21,7 @@ import (
 
 // Arguments that make the test binary a responder or a prober, in a namespace of its own.
 const (
-	respondArgument = "answer-probes"
+	respondArgument = "response-probes"
 	probeArgument   = "send-probes"
 )
 
@@ -48,7 +48,7 @@ func runSide(side string) error {
 	}
 	ctx := context.Background()
 	if side == respondArgument {
-		return Respond(ctx, c.To.String(), c.Token.Lock(), func(netip.AddrPort) { fmt.Println("ready") })
+		return Respond(ctx, c.To.String(), c.Token.Hash(), func(netip.AddrPort) { fmt.Println("ready") })
 	}
 	p, err := Start(ctx, c)
 	if err != nil {
@@ -127,7 +127,7 @@ func traces(t *testing.T, most time.Duration, do func(run)) map[Kind]Trace {
 // TestAccuracyLinkDown checks that a link that is down for two seconds is measured as that, and that TCP's
 // retransmissions count as late and not as lost. The true duration is known to within the time that it takes to set the
 // link down and up: on a quiet machine a window of 2.000 s in less than 2.001 s. Delays of the machine, late probes and
-// slow answers, are in the trace.
+// slow responses, are in the trace.
 func TestAccuracyLinkDown(t *testing.T) {
 	const most = 9 * time.Second // TCP retransmits about 6.2 s after the begin of an outage of more than 3 s
 	var least, greatest time.Duration
@@ -151,7 +151,7 @@ func TestAccuracyLinkDown(t *testing.T) {
 	udp := by[UDP].Loss(begin, sure)
 	step := 2*time.Millisecond + time.Duration(by[UDP].Lateness(0, end, 1))
 	slowest := time.Duration(udp.Slowest)
-	t.Logf("down for %v to %v: a window of %v; latest probe %v, slowest answer %v", least, greatest,
+	t.Logf("down for %v to %v: a window of %v; latest probe %v, slowest response %v", least, greatest,
 		time.Duration(udp.Window()), step, slowest)
 	for _, got := range []time.Duration{time.Duration(udp.Window()), time.Duration(udp.Longest)} {
 		if got < least-step || got > greatest+step+slowest {
@@ -222,13 +222,13 @@ func neighbours(t *testing.T, ns *netns.NS, address string, other *netns.NS) {
 	withLinks(t, ns, func(c *netns.Conn) error { return c.AddNeighbour("wire", netip.MustParseAddr(address), mac) })
 }
 
-// TestStranger checks that a client without the token gets no answer, and that a responder ends with its context.
+// TestStranger checks that a client without the token gets no response, and that a responder ends with its context.
 func TestStranger(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	ended, ready := make(chan error, 1), make(chan netip.AddrPort, 1)
 	token := NewToken()
 	go func() {
-		ended <- Respond(ctx, "127.0.0.1:0", token.Lock(), func(at netip.AddrPort) { ready <- at })
+		ended <- Respond(ctx, "127.0.0.1:0", token.Hash(), func(at netip.AddrPort) { ready <- at })
 	}()
 	at := <-ready
 	for _, network := range []string{"udp", "tcp"} {
@@ -265,7 +265,7 @@ func TestEnd(t *testing.T) {
 	token := NewToken()
 	ended, ready := make(chan error, 1), make(chan netip.AddrPort, 1)
 	go func() {
-		ended <- Respond(t.Context(), "127.0.0.1:0", token.Lock(),
+		ended <- Respond(t.Context(), "127.0.0.1:0", token.Hash(),
 			func(at netip.AddrPort) { ready <- at })
 	}()
 	at := <-ready
@@ -287,16 +287,16 @@ func TestEnd(t *testing.T) {
 
 // TestAnnounce checks that announcements are recorded, once if they are answered and repeatedly if not.
 func TestAnnounce(t *testing.T) {
-	lock := NewToken().Lock()
+	hash := NewToken().Hash()
 	for _, silent := range []bool{false, true} {
-		l, err := Listen(t.Context(), netip.MustParseAddr("127.0.0.1"), lock, silent)
+		l, err := Listen(t.Context(), netip.MustParseAddr("127.0.0.1"), hash, silent)
 		if err != nil {
 			t.Fatal(err)
 		}
 		defer l.Close()
 		ctx, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond)
 		defer cancel()
-		if err := Announce(ctx, l.Addr(), NewToken().Lock()); err != nil || len(l.Heard()) > 0 {
+		if err := Announce(ctx, l.Addr(), NewToken().Hash()); err != nil || len(l.Heard()) > 0 {
 			t.Errorf("of another run: %v, %v", l.Heard(), err)
 		}
 		ctx, cancel = context.WithCancel(t.Context())
@@ -309,7 +309,7 @@ func TestAnnounce(t *testing.T) {
 				cancel()
 			}()
 		}
-		if err := Announce(ctx, l.Addr(), lock); err != nil || !silent && len(l.Heard()) != 1 {
+		if err := Announce(ctx, l.Addr(), hash); err != nil || !silent && len(l.Heard()) != 1 {
 			t.Errorf("silent %v: heard %d, %v", silent, len(l.Heard()), err)
 		}
 	}

@@ -18,8 +18,8 @@ func Kinds() []Kind { return slices.Clone(kinds) }
 
 var kinds = []Kind{UDP, TCP, TCPNew}
 
-// Late is the latency from which an answer counts as late, in ns: TCP's shortest time-out on Linux, so that a late
-// answer has waited for at least one retransmission (RFC 6298 requires a second, tcp_rto_min is 200 ms).
+// Late is the latency from which a response counts as late, in ns: TCP's shortest time-out on Linux, so that a late
+// response has waited for at least one retransmission (RFC 6298 requires a second, tcp_rto_min is 200 ms).
 const Late = 200_000_000
 
 // A Trace holds the times of the probes of a kind, in ns since the prober began.
@@ -28,7 +28,7 @@ type Trace struct {
 	Interval int64   `json:"interval"` // between probes, ns
 	Number   int     `json:"number"`   // of the first probe, counted from 0
 	Sent     []int64 `json:"sent"`     // when each was sent; 0: not sent, because too many were in progress
-	Answered []int64 `json:"answered"` // when its answer came; 0: none came until the trace was taken
+	Answered []int64 `json:"answered"` // when its response came; 0: none came until the trace was taken
 	Broken   []int64 `json:"broken"`   // when the open connection broke
 }
 
@@ -40,7 +40,7 @@ type Loss struct {
 	Begin, End int64
 	Until      int64 // end of the time in which probes count, ns
 	Longest    int64 // longest loss, from the first lost probe to the next answered one, ns
-	Gap        int64 // longest time between two consecutive answers, ns
+	Gap        int64 // longest time between two consecutive responses, ns
 	Slowest    int64 // largest latency, ns
 	Broken     int   // broken connections
 }
@@ -101,7 +101,7 @@ func (t Trace) Loss(from, until int64) Loss {
 	return l
 }
 
-// gap returns the longest time between answers from a time until another.
+// gap returns the longest time between responses from a time until another.
 func (t Trace) gap(from, until int64) int64 {
 	arrivals := []int64{from, until}
 	for _, at := range t.Answered {
@@ -117,7 +117,7 @@ func (t Trace) gap(from, until int64) int64 {
 	return longest
 }
 
-// First returns when the first answer after a time came, in ns; 0 if there is none.
+// First returns when the first response after a time came, in ns; 0 if there is none.
 func (t Trace) First(after int64) int64 {
 	var first int64
 	for _, at := range t.Answered {
@@ -128,7 +128,7 @@ func (t Trace) First(after int64) int64 {
 	return first
 }
 
-// Last returns when the last answer before a time came, in ns; 0 if there is none.
+// Last returns when the last response before a time came, in ns; 0 if there is none.
 func (t Trace) Last(before int64) int64 {
 	var last int64
 	for _, at := range t.Answered {

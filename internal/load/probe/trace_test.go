@@ -58,13 +58,13 @@ func TestArrivals(t *testing.T) {
 	trace := traceOf("...!!!...")
 	trace.Broken = []int64{4 * ms}
 	if at := trace.First(3500_000); at != 7100_000 {
-		t.Errorf("the first answer after the outage came at %d", at)
+		t.Errorf("the first response after the outage came at %d", at)
 	}
 	if at := trace.Last(7 * ms); at != 3100_000 {
-		t.Errorf("the last answer before its end came at %d", at)
+		t.Errorf("the last response before its end came at %d", at)
 	}
 	if at := trace.First(20 * ms); at != 0 {
-		t.Errorf("an answer at %d", at)
+		t.Errorf("a response at %d", at)
 	}
 	l := trace.Loss(0, 10*ms)
 	if l.Gap != 4*ms || l.Broken != 1 || l.Slowest != 100_000 {
@@ -87,32 +87,32 @@ func TestLateness(t *testing.T) {
 	}
 }
 
-func TestLock(t *testing.T) {
+func TestTokenHash(t *testing.T) {
 	token, other := NewToken(), NewToken()
-	lock, err := ParseLock(token.Lock().String())
-	if err != nil || lock != token.Lock() {
-		t.Fatalf("%v, %v", lock, err)
+	hash, err := ParseTokenHash(token.Hash().String())
+	if err != nil || hash != token.Hash() {
+		t.Fatalf("%v, %v", hash, err)
 	}
-	if !lock.Opens(token.datagram(nil, 7)) || lock.Opens(other.datagram(nil, 7)) || lock.Opens(token[:15]) {
-		t.Error("another token opens the lock, or its own does not")
+	if !hash.Matches(token.datagram(nil, 7)) || hash.Matches(other.datagram(nil, 7)) || hash.Matches(token[:15]) {
+		t.Error("another token matches the hash, or its own does not")
 	}
 	if n, is := token.number(token.datagram(nil, 7)); n != 7 || !is {
 		t.Errorf("%d, %v", n, is)
 	}
 	if _, is := token.number(other.datagram(nil, 7)); is {
-		t.Error("an answer with another token counts")
+		t.Error("a response with another token counts")
 	}
-	if strings.Contains(lock.String(), hex.EncodeToString(token[:8])) {
-		t.Error("the lock shows the token")
+	if strings.Contains(hash.String(), hex.EncodeToString(token[:8])) {
+		t.Error("the hash shows the token")
 	}
 }
 
-func FuzzParseLock(f *testing.F) {
-	f.Add(NewToken().Lock().String())
+func FuzzParseTokenHash(f *testing.F) {
+	f.Add(NewToken().Hash().String())
 	f.Add("00")
 	f.Fuzz(func(t *testing.T, text string) {
-		if l, err := ParseLock(text); err == nil {
-			if again, err := ParseLock(l.String()); err != nil || again != l {
+		if l, err := ParseTokenHash(text); err == nil {
+			if again, err := ParseTokenHash(l.String()); err != nil || again != l {
 				t.Errorf("%q is read as %v", text, l)
 			}
 		}
@@ -126,6 +126,6 @@ func FuzzNumber(f *testing.F) {
 		if n, is := token.number(b); is && string(token.datagram(nil, n)) != string(b) {
 			t.Errorf("%x is read as %d", b, n)
 		}
-		token.Lock().Opens(b)
+		token.Hash().Matches(b)
 	})
 }

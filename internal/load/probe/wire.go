@@ -20,34 +20,34 @@ func NewToken() Token {
 	return t
 }
 
-// A Lock is the hash of a token, by which a responder recognizes it. It is not secret: it may be part of a pod's
+// A TokenHash is the hash of a token, by which a responder recognizes it. It is not secret: it may be part of a pod's
 // specification.
-type Lock [sha256.Size]byte
+type TokenHash [sha256.Size]byte
 
-// Lock returns the lock of the token.
-func (t Token) Lock() Lock { return sha256.Sum256(t[:]) }
+// Hash returns the hash of the token.
+func (t Token) Hash() TokenHash { return sha256.Sum256(t[:]) }
 
-// String returns the lock in hexadecimal, as ParseLock reads it.
-func (l Lock) String() string { return hex.EncodeToString(l[:]) }
+// String returns the hash in hexadecimal, as ParseTokenHash reads it.
+func (h TokenHash) String() string { return hex.EncodeToString(h[:]) }
 
-// ParseLock reads a lock from hexadecimal.
-func ParseLock(text string) (Lock, error) {
-	var l Lock
+// ParseTokenHash reads a hash from hexadecimal.
+func ParseTokenHash(text string) (TokenHash, error) {
+	var h TokenHash
 	raw, err := hex.DecodeString(text)
-	if err != nil || len(raw) != len(l) {
-		return l, fmt.Errorf("%.80q is no SHA-256 in hexadecimal", text)
+	if err != nil || len(raw) != len(h) {
+		return h, fmt.Errorf("%.80q is no SHA-256 in hexadecimal", text)
 	}
-	copy(l[:], raw)
-	return l, nil
+	copy(h[:], raw)
+	return h, nil
 }
 
-// Opens reports whether b begins with the token of the lock.
-func (l Lock) Opens(b []byte) bool {
+// Matches reports whether b begins with the token of the hash.
+func (h TokenHash) Matches(b []byte) bool {
 	if len(b) < len(Token{}) {
 		return false
 	}
 	sum := sha256.Sum256(b[:len(Token{})])
-	return subtle.ConstantTimeCompare(sum[:], l[:]) == 1
+	return subtle.ConstantTimeCompare(sum[:], h[:]) == 1
 }
 
 // A datagram is a token followed by the number of a probe, in network byte order. A connection begins with a token,

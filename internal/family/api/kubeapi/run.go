@@ -173,7 +173,7 @@ func (r *run) loadConfig(s httpload.Source) httpload.Config {
 
 // stopReason returns the reason why the run must stop, empty if there is none: the server is in distress, or the run
 // has created too many objects, whose number is not known beforehand in a closed loop or a search.
-func (r *run) stopReason(p httpload.Pulse) string {
+func (r *run) stopReason(p httpload.ServerHealth) string {
 	if made := r.source.created.Load(); made > maxCreated {
 		return fmt.Sprintf("it has made %d objects, and %d is the most", made, maxCreated)
 	}

@@ -177,7 +177,7 @@ func (r *run) withNewPod(ctx context.Context, silent bool,
 	if err != nil {
 		return err
 	}
-	heard, err := probe.Listen(ctx, own, r.token.Lock(), silent)
+	heard, err := probe.Listen(ctx, own, r.token.Hash(), silent)
 	if err != nil {
 		return err
 	}

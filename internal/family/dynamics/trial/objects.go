@@ -28,7 +28,7 @@ func (r *run) serverSpec(announce netip.AddrPort) map[string]any {
 	spec := r.objects("pod").PodSpec("")
 	container := spec["containers"].([]any)[0].(map[string]any)
 	container["args"] = append([]string{remote.RespondCommand},
-		responder{port: port, lock: r.token.Lock(), linger: lingerTime, announce: announce}.args()...)
+		responder{port: port, hash: r.token.Hash(), linger: lingerTime, announce: announce}.args()...)
 	spec["terminationGracePeriodSeconds"] = grace
 	operator := "NotIn"
 	if r.Workload.Same {

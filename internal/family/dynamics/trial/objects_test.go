@@ -48,7 +48,7 @@ func TestObjectsGolden(t *testing.T) {
 		}
 		text += string(shown) + "\n"
 	}
-	if secret := r.token.Lock().String(); !strings.Contains(text, secret) {
+	if secret := r.token.Hash().String(); !strings.Contains(text, secret) {
 		t.Errorf("no pod has the lock %s", secret)
 	}
 	golden.Check(t, "testdata/objects.txt", text)
@@ -71,8 +71,8 @@ func TestChangesAreKnown(t *testing.T) {
 
 func TestResponder(t *testing.T) {
 	for _, want := range []responder{
-		{port: 7000, lock: probe.Token{1}.Lock(), linger: 4 * time.Second},
-		{port: 1, lock: probe.Token{2}.Lock(), announce: netip.MustParseAddrPort("[fd00::1]:9")},
+		{port: 7000, hash: probe.Token{1}.Hash(), linger: 4 * time.Second},
+		{port: 1, hash: probe.Token{2}.Hash(), announce: netip.MustParseAddrPort("[fd00::1]:9")},
 	} {
 		if got, err := parseResponder(want.args()); err != nil || got != want {
 			t.Errorf("%+v, %v, wanted %+v", got, err, want)

@@ -15,14 +15,14 @@ import (
 // can read its arguments.
 type responder struct {
 	port     uint16
-	lock     probe.Lock
+	hash     probe.TokenHash
 	linger   time.Duration  // how long it answers after the signal to end
 	announce netip.AddrPort // where it announces itself; zero: nowhere
 }
 
 // args returns the arguments that parseResponder reads.
 func (r responder) args() []string {
-	list := []string{strconv.Itoa(int(r.port)), r.lock.String(), r.linger.String()}
+	list := []string{strconv.Itoa(int(r.port)), r.hash.String(), r.linger.String()}
 	if r.announce.IsValid() {
 		list = append(list, r.announce.String())
 	}
@@ -38,8 +38,8 @@ func parseResponder(args []string) (r responder, err error) {
 		return r, fmt.Errorf("the port %q: %w", args[0], err)
 	}
 	r.port = uint16(number)
-	if r.lock, err = probe.ParseLock(args[1]); err != nil {
-		return r, fmt.Errorf("the lock: %w", err)
+	if r.hash, err = probe.ParseTokenHash(args[1]); err != nil {
+		return r, fmt.Errorf("the hash: %w", err)
 	}
 	if r.linger, err = time.ParseDuration(args[2]); err != nil {
 		return r, fmt.Errorf("the time: %w", err)
@@ -63,7 +63,7 @@ func Respond(ctx context.Context, args []string) error {
 	defer end()
 	context.AfterFunc(ctx, func() { time.AfterFunc(r.linger, end) })
 	if r.announce.IsValid() {
-		go func() { _ = probe.Announce(serving, r.announce, r.lock) }() // the listener notices a failure
+		go func() { _ = probe.Announce(serving, r.announce, r.hash) }() // the listener notices a failure
 	}
-	return probe.Respond(serving, net.JoinHostPort("", args[0]), r.lock, func(netip.AddrPort) {})
+	return probe.Respond(serving, net.JoinHostPort("", args[0]), r.hash, func(netip.AddrPort) {})
 }
