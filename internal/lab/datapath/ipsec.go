@@ -112,8 +112,8 @@ func transportAssociations(n, k int, port uint16) []lab.Op {
 	}
 }
 
-// securityAssociation returns an op that adds a security association of a node. Both of its ends have the same key, made
-// for the site.
+// securityAssociation returns an op that adds a security association of a node. Both of its ends have the same key,
+// made for the site.
 func securityAssociation(a netns.SA, node int) lab.Op {
 	newKey := func() []byte {
 		key := make([]byte, netns.ESPKeySize)

@@ -17,8 +17,8 @@ import (
 // lossScale is the range of the random numbers.
 const lossScale = 1_000_000
 
-// Loss returns an op that drops IP packets that a device receives, independently and with the same probability (in steps
-// of one in a million), before any other processing. ARP is not affected.
+// Loss returns an op that drops IP packets that a device receives, independently and with the same probability (in
+// steps of one in a million), before any other processing. ARP is not affected.
 func Loss(dev string, probability float64) lab.Op {
 	threshold := uint32(math.Round(probability * lossScale))
 	return lab.Op{

@@ -102,8 +102,8 @@ func addTable(conn *nftables.Conn, services []lab.Service, family nftables.Table
 	return nil
 }
 
-// mapElements returns the elements of the map from address, protocol and port to address and port. Every field is padded
-// to a multiple of four bytes.
+// mapElements returns the elements of the map from address, protocol and port to address and port. Every field is
+// padded to a multiple of four bytes.
 func mapElements(services []lab.Service, ip6 bool) []nftables.SetElement {
 	port := append(binary.BigEndian.AppendUint16(nil, lab.ServicePort), 0, 0)
 	var elements []nftables.SetElement
