@@ -17,7 +17,7 @@ import (
 	"text/tabwriter"
 	"time"
 
-	"github.com/knotmeter/knotmeter/internal/agentprogram"
+	"github.com/knotmeter/knotmeter/internal/agent/program"
 	"github.com/knotmeter/knotmeter/internal/family"
 	"github.com/knotmeter/knotmeter/internal/family/network"
 	"github.com/knotmeter/knotmeter/internal/family/network/native"
@@ -96,7 +96,7 @@ func benchNetwork(ctx context.Context, args []string) error {
 
 // serveAgent runs the agent.
 func serveAgent(ctx context.Context, _ []string) error {
-	return agentprogram.ServeAgent(ctx, os.Stdin, os.Stdout)
+	return program.ServeAgent(ctx, os.Stdin, os.Stdout)
 }
 
 // A benchmark is the comparison of two programs with one workload.

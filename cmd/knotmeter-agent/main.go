@@ -12,14 +12,14 @@ import (
 	"syscall"
 
 	"github.com/knotmeter/knotmeter/internal/agent"
-	"github.com/knotmeter/knotmeter/internal/agentprogram"
+	"github.com/knotmeter/knotmeter/internal/agent/program"
 )
 
 func main() {
 	// Generators pin threads, change their priority and then end them. The main thread cannot end, so it is reserved.
 	runtime.LockOSThread()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	err := agentprogram.Run(ctx, os.Args[1:], os.Stdin, os.Stdout, os.Stderr)
+	err := program.Run(ctx, os.Args[1:], os.Stdin, os.Stdout, os.Stderr)
 	stop()
 	if err == nil {
 		return

@@ -10,7 +10,7 @@ import (
 // knowFamilies holds the packages that may import families, in addition to their own folders: the list of
 // implementations, the programs that run workloads, and the import of other tools' output.
 var knowFamilies = []string{
-	"internal/registry", "internal/agentprogram", "internal/importer",
+	"internal/registry", "internal/agent/program", "internal/importer",
 }
 
 // TestKindsStayInTheirFolders checks that only a few packages import families, so that no other package can switch on

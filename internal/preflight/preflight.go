@@ -19,7 +19,7 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/knotmeter/knotmeter/internal/admission"
+	"github.com/knotmeter/knotmeter/internal/agent"
 	"github.com/knotmeter/knotmeter/internal/machine"
 	"github.com/knotmeter/knotmeter/internal/result"
 )
@@ -214,7 +214,7 @@ func (r *Report) listen(ctx context.Context, s Spec) error {
 
 // An authenticator accepts connections that begin with the token. Other connections may send anything or nothing.
 type authenticator struct {
-	pending  admission.Queue
+	pending  agent.Admission
 	token    string
 	accepted chan net.Conn
 }
@@ -227,7 +227,7 @@ func (a *authenticator) accept(ctx context.Context, l net.Listener) {
 		if err != nil {
 			return
 		}
-		_ = c.SetDeadline(time.Now().Add(admission.Timeout))
+		_ = c.SetDeadline(time.Now().Add(agent.AdmissionTime))
 		got := make([]byte, len(a.token))
 		a.pending.Add(
 			func() { _, err = io.ReadFull(c, got) },

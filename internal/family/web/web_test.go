@@ -21,7 +21,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/knotmeter/knotmeter/internal/agentprogram"
+	"github.com/knotmeter/knotmeter/internal/agent/program"
 	"github.com/knotmeter/knotmeter/internal/family"
 	"github.com/knotmeter/knotmeter/internal/family/api"
 	"github.com/knotmeter/knotmeter/internal/family/app"
@@ -38,7 +38,7 @@ const agentArgument = "be-an-agent"
 
 func TestMain(m *testing.M) {
 	if len(os.Args) > 1 && os.Args[1] == agentArgument {
-		if agentprogram.ServeAgent(context.Background(), os.Stdin, os.Stdout) != nil {
+		if program.ServeAgent(context.Background(), os.Stdin, os.Stdout) != nil {
 			os.Exit(1)
 		}
 		return

@@ -14,7 +14,7 @@ import (
 	"time"
 
 	"github.com/knotmeter/knotmeter/internal/agent"
-	"github.com/knotmeter/knotmeter/internal/agentprogram"
+	"github.com/knotmeter/knotmeter/internal/agent/program"
 	"github.com/knotmeter/knotmeter/internal/host"
 	"github.com/knotmeter/knotmeter/internal/lab"
 	"github.com/knotmeter/knotmeter/internal/lab/datapath"
@@ -52,7 +52,7 @@ func TestMain(m *testing.M) {
 			os.Exit(1)
 		}
 	case len(os.Args) == 2 && os.Args[1] == agentArg:
-		verbs := agentprogram.Verbs()
+		verbs := program.Verbs()
 		verbs[whoVerb] = identify()
 		if agent.Serve(context.Background(), os.Stdin, os.Stdout, agent.Program{Verbs: verbs}) != nil {
 			os.Exit(1)

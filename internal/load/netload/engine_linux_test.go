@@ -15,7 +15,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/knotmeter/knotmeter/internal/admission"
+	"github.com/knotmeter/knotmeter/internal/agent"
 	"golang.org/x/sys/unix"
 )
 
@@ -390,7 +390,7 @@ func scan(t *testing.T, addr netip.AddrPort, say func(net.Conn), out <-chan serv
 		conns = append(conns, conn)
 		return true
 	}
-	for range 2 * admission.Capacity {
+	for range 2 * agent.AdmissionCapacity {
 		if !open() {
 			t.Fatal("nobody listens")
 		}

@@ -12,8 +12,9 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/knotmeter/knotmeter/internal/admission"
 	"golang.org/x/sys/unix"
+
+	"github.com/knotmeter/knotmeter/internal/agent"
 )
 
 // A server is the listening side of a run.
@@ -22,7 +23,7 @@ type server struct {
 	addr          netip.AddrPort
 	listener      int
 	openingSocket int // UDP socket for the openings of flows; -1: none
-	pending       admission.Queue
+	pending       agent.Admission
 	control       chan *link
 	handedOver    atomic.Bool // the listening socket belongs to the workers
 	closing       atomic.Bool
@@ -124,11 +125,11 @@ func (s *server) admitAfterOpening(fd int, head []byte) {
 }
 
 // readConnection reads the opening of a connection, of which head has been read already. It takes at most
-// admission.Timeout, however slowly the rest arrives.
+// agent.AdmissionTime, however slowly the rest arrives.
 func readConnection(fd int, head []byte) (hello, error) {
 	b := make([]byte, helloSize)
 	n := copy(b, head)
-	for end := time.Now().Add(admission.Timeout); n < helloSize; {
+	for end := time.Now().Add(agent.AdmissionTime); n < helloSize; {
 		left := time.Until(end)
 		if left <= 0 {
 			return hello{}, errHello
@@ -170,7 +171,7 @@ func (s *server) admit(fd int, h hello) {
 func (s *server) serveLate(fd int) {
 	conn := os.NewFile(uintptr(fd), "cycle")
 	defer conn.Close()
-	_ = setTimeouts(fd, admission.Timeout)
+	_ = setTimeouts(fd, agent.AdmissionTime)
 	if _, err := io.CopyN(io.Discard, conn, int64(s.config.Workload.Request)); err != nil {
 		return
 	}

@@ -12,7 +12,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/knotmeter/knotmeter/internal/agentprogram"
+	"github.com/knotmeter/knotmeter/internal/agent/program"
 	"github.com/knotmeter/knotmeter/internal/family"
 	"github.com/knotmeter/knotmeter/internal/family/compute"
 	"github.com/knotmeter/knotmeter/internal/family/compute/program/programtest"
@@ -29,7 +29,7 @@ var commands = []string{remote.AgentCommand, remote.NothingCommand, remote.Enter
 
 func TestMain(m *testing.M) {
 	if len(os.Args) > 1 && slices.Contains(commands, os.Args[1]) {
-		err := agentprogram.Run(context.Background(), os.Args[1:], os.Stdin, os.Stdout, os.Stderr)
+		err := program.Run(context.Background(), os.Args[1:], os.Stdin, os.Stdout, os.Stderr)
 		if err != nil {
 			fmt.Fprintln(os.Stderr, err)
 			os.Exit(1)

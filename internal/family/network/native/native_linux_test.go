@@ -19,7 +19,7 @@ import (
 	"time"
 
 	"github.com/knotmeter/knotmeter/internal/agent"
-	"github.com/knotmeter/knotmeter/internal/agentprogram"
+	"github.com/knotmeter/knotmeter/internal/agent/program"
 	"github.com/knotmeter/knotmeter/internal/family"
 	"github.com/knotmeter/knotmeter/internal/family/network"
 	"github.com/knotmeter/knotmeter/internal/host"
@@ -39,7 +39,7 @@ const (
 
 func TestMain(m *testing.M) {
 	if len(os.Args) > 1 && os.Args[1] == agentArgument {
-		if agentprogram.ServeAgent(context.Background(), os.Stdin, os.Stdout) != nil {
+		if program.ServeAgent(context.Background(), os.Stdin, os.Stdout) != nil {
 			os.Exit(1)
 		}
 		return

@@ -18,7 +18,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/knotmeter/knotmeter/internal/agentprogram"
+	agentprogram "github.com/knotmeter/knotmeter/internal/agent/program"
 	"github.com/knotmeter/knotmeter/internal/family"
 	"github.com/knotmeter/knotmeter/internal/family/compute"
 	"github.com/knotmeter/knotmeter/internal/family/compute/program"

@@ -1,4 +1,4 @@
-package agentprogram
+package program
 
 import (
 	"context"

@@ -1,6 +1,6 @@
 //go:build !linux
 
-package agentprogram
+package program
 
 import "errors"
 

@@ -1,4 +1,4 @@
-package admission
+package agent
 
 import (
 	"sync/atomic"
@@ -6,11 +6,11 @@ import (
 	"testing/synctest"
 )
 
-// TestQueue checks that a silent connection delays no other, that the oldest is evicted when there are too many, and
-// that Close evicts all.
-func TestQueue(t *testing.T) {
+// TestAdmission checks that a silent connection delays no other, that the oldest is evicted when there are too many,
+// and that Close evicts all.
+func TestAdmission(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		var q Queue
+		var q Admission
 		var in, out atomic.Int64
 		silent := func() (said chan struct{}, left *atomic.Bool) {
 			said, left = make(chan struct{}), new(atomic.Bool)
@@ -33,15 +33,15 @@ func TestQueue(t *testing.T) {
 		if in.Load() != 1 || stays.Load() || gone.Load() {
 			t.Errorf("%d are in", in.Load())
 		}
-		for range Capacity {
+		for range AdmissionCapacity {
 			silent()
 		}
 		if !gone.Load() || out.Load() != 1 {
 			t.Errorf("the oldest stays; %d had to leave", out.Load())
 		}
 		q.Close()
-		if out.Load() != Capacity+1 {
-			t.Errorf("%d of %d have left", out.Load(), Capacity+1)
+		if out.Load() != AdmissionCapacity+1 {
+			t.Errorf("%d of %d have left", out.Load(), AdmissionCapacity+1)
 		}
 		if _, left := silent(); !left.Load() {
 			t.Error("a closed queue accepts connections")
@@ -54,14 +54,14 @@ func TestQueue(t *testing.T) {
 // TestEvictionOrder checks that the oldest connections are evicted, whatever the order in which their goroutines begin.
 func TestEvictionOrder(t *testing.T) {
 	for range 100 {
-		var q Queue
-		var left [2 * Capacity]atomic.Bool
+		var q Admission
+		var left [2 * AdmissionCapacity]atomic.Bool
 		for i := range left {
 			said := make(chan struct{})
 			q.Add(func() { <-said }, func() { left[i].Store(true); close(said) }, func() {})
 		}
 		for i := range left {
-			if left[i].Load() != (i < Capacity) {
+			if left[i].Load() != (i < AdmissionCapacity) {
 				t.Fatalf("the connection that came as number %d: had to leave: %t", i, left[i].Load())
 			}
 		}

@@ -1,7 +1,7 @@
-// Package agentprogram implements the program that runs on hosts: the agent, and the other commands that Knotmeter
+// Package program implements the program that runs on hosts: the agent, and the other commands that Knotmeter
 // runs there. It connects the agent's protocol with the packages that carry out its requests, such as load generators
 // and the checks before a run (preflight).
-package agentprogram
+package program
 
 import (
 	"context"
