@@ -216,7 +216,7 @@ func (s *synthesis) requests(r *result.Run, slower float64) error {
 }
 
 func (s *synthesis) facts(workload string) []result.Fact {
-	const offloads = "tso on, gso on, gro off, tx-checksum on, rx-checksum on"
+	const offloads = "rx-checksum tx-checksum tso gso"
 	return []result.Fact{
 		{Name: "client", Value: "node1/pod1"}, {Name: "server", Value: "node2/pod1"},
 		{Name: "dial", Value: "10.244.2.11:5201"}, {Name: "mtu", Value: "1450"},

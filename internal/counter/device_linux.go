@@ -8,6 +8,8 @@ import (
 	"unsafe"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/knotmeter/knotmeter/internal/machine"
 )
 
 // addDriverStatistics adds the statistics in [driverCounters] of the machine's physical network cards. Virtual devices
@@ -59,12 +61,12 @@ func driverStatistics(fd int, device string) (map[string]uint64, error) {
 	names := make([]byte, 12+n*nameLength)
 	header := (*struct{ cmd, set, n uint32 })(unsafe.Pointer(&names[0]))
 	header.cmd, header.set, header.n = unix.ETHTOOL_GSTRINGS, statisticsSet, uint32(n)
-	if err := ethtool(fd, device, unsafe.Pointer(&names[0])); err != nil {
+	if err := machine.Ethtool(fd, device, unsafe.Pointer(&names[0])); err != nil {
 		return nil, err
 	}
 	values := make([]uint64, 1+n)
 	*(*[2]uint32)(unsafe.Pointer(&values[0])) = [2]uint32{unix.ETHTOOL_GSTATS, uint32(n)}
-	if err := ethtool(fd, device, unsafe.Pointer(&values[0])); err != nil {
+	if err := machine.Ethtool(fd, device, unsafe.Pointer(&values[0])); err != nil {
 		return nil, err
 	}
 	all := map[string]uint64{}
@@ -72,19 +74,4 @@ func driverStatistics(fd int, device string) (map[string]uint64, error) {
 		all[unix.ByteSliceToString(names[12+i*nameLength:][:nameLength])] = values[1+i]
 	}
 	return all, nil
-}
-
-// ethtool sends a request to a device's driver, which overwrites it with the response.
-func ethtool(fd int, device string, request unsafe.Pointer) error {
-	var ifr struct {
-		name [unix.IFNAMSIZ]byte
-		data unsafe.Pointer
-		_    [16]byte // the kernel's union is larger than a pointer
-	}
-	copy(ifr.name[:unix.IFNAMSIZ-1], device)
-	ifr.data = request
-	if _, _, e := unix.Syscall(unix.SYS_IOCTL, uintptr(fd), unix.SIOCETHTOOL, uintptr(unsafe.Pointer(&ifr))); e != 0 {
-		return e
-	}
-	return nil
 }

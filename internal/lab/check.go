@@ -13,7 +13,6 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/knotmeter/knotmeter/internal/lab/netns"
 	"github.com/knotmeter/knotmeter/internal/machine"
 	"github.com/knotmeter/knotmeter/internal/result"
 )
@@ -183,26 +182,17 @@ func (c *checker) facts(t *exchange) ([]result.Fact, error) {
 		name string
 		host Host
 	}{{"client", c.ends.Client}, {"server", c.ends.Server}} {
-		text, err := c.site.namespaces.offloads(end.host.Name)
+		fact := result.Fact{Name: end.name + "-offloads"}
+		err := c.site.namespaces.spaces[end.host.Name].ns.Do(func() error {
+			fact.Value = machine.InspectDevice(Uplink).Offloads
+			return nil
+		})
 		if err != nil {
-			return nil, err
+			return nil, fmt.Errorf("%s: %w", end.host.Name, err)
 		}
-		facts = append(facts, result.Fact{Name: end.name + "-offloads", Value: text})
+		facts = append(facts, fact)
 	}
 	return facts, nil
-}
-
-// offloads lists the offloads of a host's device: "tso on, gso off".
-func (n *namespaces) offloads(name string) (string, error) {
-	var all []string
-	err := n.spaces[name].ns.Do(func() (err error) {
-		all, err = netns.Offloads(Uplink)
-		return err
-	})
-	if err != nil {
-		return "", fmt.Errorf("%s: %w", name, err)
-	}
-	return strings.Join(all, ", "), nil
 }
 
 // evidence is what was captured on the underlay during an exchange.

@@ -55,11 +55,11 @@ var deviceFeatures = []struct {
 func offloads(fd int, device string) string {
 	var on []string
 	for _, o := range deviceFeatures {
-		value, err := ethtool(fd, device, o.request)
-		if err != nil {
+		value := struct{ cmd, data uint32 }{cmd: o.request}
+		if Ethtool(fd, device, unsafe.Pointer(&value)) != nil {
 			return result.Unknown
 		}
-		if value != 0 {
+		if value.data != 0 {
 			on = append(on, o.name)
 		}
 	}
@@ -69,17 +69,18 @@ func offloads(fd int, device string) string {
 	return strings.Join(on, " ")
 }
 
-func ethtool(fd int, device string, request uint32) (uint32, error) {
-	value := struct{ cmd, data uint32 }{cmd: request}
+// Ethtool sends a request of <linux/ethtool.h> to the driver of a device of the calling thread's network namespace. The
+// driver overwrites the request with its response. fd is a socket of any kind.
+func Ethtool(fd int, device string, request unsafe.Pointer) error {
 	var ifr struct {
 		name [unix.IFNAMSIZ]byte
 		data unsafe.Pointer
-		_    [16]byte
+		_    [16]byte // the kernel's union is larger than a pointer
 	}
 	copy(ifr.name[:unix.IFNAMSIZ-1], device)
-	ifr.data = unsafe.Pointer(&value)
+	ifr.data = request
 	if _, _, e := unix.Syscall(unix.SYS_IOCTL, uintptr(fd), unix.SIOCETHTOOL, uintptr(unsafe.Pointer(&ifr))); e != 0 {
-		return 0, e
+		return e
 	}
-	return value.data, nil
+	return nil
 }

@@ -234,7 +234,8 @@ func TestPublished(t *testing.T) {
 	if l := w.loadConfig(httpload.Server{}, nil); l.Timeout != time.Minute || l.Clients != 20 {
 		t.Errorf("%+v", l)
 	}
-	if l := config(host.Endpoint{}, "mix", httpload.Load{Clients: 20}).loadConfig(httpload.Server{}, nil); l.Timeout != 0 ||
+	l := config(host.Endpoint{}, "mix", httpload.Load{Clients: 20}).loadConfig(httpload.Server{}, nil)
+	if l.Timeout != 0 ||
 		l.Warmup == 0 {
 		t.Errorf("%+v", l)
 	}

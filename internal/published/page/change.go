@@ -102,7 +102,8 @@ func (t *tableRuns) addChange(from, to spot, column int, text string) (reason st
 	facts := factsWithValues(audit.FactPlace, t.place(t.grid.rows[to.row].line), audit.FactTable, t.name, audit.FactRow,
 		p.label.short, audit.FactAgainst, against.target)
 	t.runs = append(t.runs, result.Run{Case: p.measure.caseOf(p.label.text, values, t.families).Name, Target: p.target,
-		Facts: append(facts, digitFact(name, digit)), Values: []result.Value{{Metric: name, Unit: unit.Ratio, Number: change}}})
+		Facts:  append(facts, digitFact(name, digit)),
+		Values: []result.Value{{Metric: name, Unit: unit.Ratio, Number: change}}})
 	return ""
 }
 
