@@ -21,14 +21,6 @@ const (
 	scratchParent = "parent0"
 )
 
-// unsupported turns the kernel's error for an unknown kind of device or queue into a NotSupported error.
-func unsupported(err error, feature, config string) error {
-	if errors.Is(err, unix.EOPNOTSUPP) || errors.Is(err, unix.ENOENT) {
-		return result.NotSupported(fmt.Sprintf("this kernel has no %s (%s)", feature, config))
-	}
-	return err
-}
-
 // linkAdd returns the beginning of the line that adds a device.
 func linkAdd(l netns.Link) string {
 	return fmt.Sprintf("link add %s%s mtu %d", l.Name, addressOf(l), l.MTU)
@@ -44,9 +36,6 @@ func addressOf(l netns.Link) string {
 // Veth returns an op that makes a pair of devices: one in the op's namespace, and peer in another one, with the same
 // MTU.
 func Veth(l netns.Link, peer, peerNS string) Op {
-	add := func(e *Env, l, peer netns.Link) error {
-		return unsupported(e.Netlink().AddVeth(l, peer), "veth", "CONFIG_VETH")
-	}
 	return Op{
 		Text: fmt.Sprintf("%s type veth peer %s in %s", linkAdd(l), peer, peerNS),
 		Apply: func(e *Env) error {
@@ -54,32 +43,29 @@ func Veth(l netns.Link, peer, peerNS string) Op {
 			if err != nil {
 				return err
 			}
-			return add(e, l, netns.Link{Name: peer, NS: fd})
+			return e.Netlink().AddVeth(l, netns.Link{Name: peer, NS: fd})
 		},
 		Feature: "veth",
-		Probe:   func(e *Env) error { return add(e, netns.Link{Name: scratch}, netns.Link{Name: scratch + "p"}) },
+		Probe: func(e *Env) error {
+			return e.Netlink().AddVeth(netns.Link{Name: scratch}, netns.Link{Name: scratch + "p"})
+		},
 	}
 }
 
 // Bridge returns an op that makes a virtual switch.
 func Bridge(l netns.Link) Op {
-	add := func(e *Env, l netns.Link) error {
-		return unsupported(e.Netlink().AddBridge(l), "bridge", "CONFIG_BRIDGE")
-	}
 	return Op{
 		Text:    linkAdd(l) + " type bridge mcast_snooping 0",
-		Apply:   func(e *Env) error { return add(e, l) },
+		Apply:   func(e *Env) error { return e.Netlink().AddBridge(l) },
 		Feature: "bridge",
-		Probe:   func(e *Env) error { return add(e, netns.Link{Name: scratch}) },
+		Probe:   func(e *Env) error { return e.Netlink().AddBridge(netns.Link{Name: scratch}) },
 	}
 }
 
 // Vxlan returns an op that makes a VXLAN device with static forwarding entries and without learning. local is its outer
 // source address.
 func Vxlan(l netns.Link, id, port int, local netip.Addr) Op {
-	add := func(e *Env, l netns.Link) error {
-		return unsupported(e.Netlink().AddVxlan(l, id, port, local), "vxlan", "CONFIG_VXLAN")
-	}
+	add := func(e *Env, l netns.Link) error { return e.Netlink().AddVxlan(l, id, port, local) }
 	return Op{
 		Text:    fmt.Sprintf("%s type vxlan id %d local %s dstport %d nolearning", linkAdd(l), id, local, port),
 		Apply:   func(e *Env) error { return add(e, l) },
@@ -91,9 +77,6 @@ func Vxlan(l netns.Link, id, port int, local netip.Addr) Op {
 // Macvlan returns an op that makes a macvlan device (mode bridge) on top of a parent in the op's namespace. The device
 // is in another one.
 func Macvlan(l netns.Link, ns, parent string) Op {
-	add := func(e *Env, l netns.Link, parent string) error {
-		return unsupported(e.Netlink().AddMacvlan(l, parent), "macvlan", "CONFIG_MACVLAN")
-	}
 	return Op{
 		Text: fmt.Sprintf("link add %s in %s%s mtu %d link %s type macvlan mode bridge",
 			l.Name, ns, addressOf(l), l.MTU, parent),
@@ -102,7 +85,7 @@ func Macvlan(l netns.Link, ns, parent string) Op {
 			if in.NS, err = e.fd(ns); err != nil {
 				return err
 			}
-			return add(e, in, parent)
+			return e.Netlink().AddMacvlan(in, parent)
 		},
 		Feature: "macvlan",
 		Probe: func(e *Env) error { // on top of a bridge, which every kernel that can run a lab has
@@ -110,25 +93,22 @@ func Macvlan(l netns.Link, ns, parent string) Op {
 				return err
 			}
 			defer func() { _ = e.Netlink().Delete(scratchParent) }()
-			return add(e, netns.Link{Name: scratch}, scratchParent)
+			return e.Netlink().AddMacvlan(netns.Link{Name: scratch}, scratchParent)
 		},
 	}
 }
 
 // Shaper returns an op that limits the rate at which a device sends, by a token bucket filter.
 func Shaper(dev string, b netns.TokenBucket) Op {
-	add := func(e *Env, dev string) error {
-		return unsupported(e.Netlink().AddTokenBucket(dev, b), "tbf", "CONFIG_NET_SCH_TBF")
-	}
 	return Op{
 		Text:    fmt.Sprintf("qdisc add dev %s root tbf rate %dbit burst %d limit %d", dev, b.Rate, b.Burst, b.Limit),
-		Apply:   func(e *Env) error { return add(e, dev) },
+		Apply:   func(e *Env) error { return e.Netlink().AddTokenBucket(dev, b) },
 		Feature: "tbf",
 		Probe: func(e *Env) error {
 			if err := e.Netlink().AddBridge(netns.Link{Name: scratch}); err != nil {
 				return err
 			}
-			return add(e, scratch)
+			return e.Netlink().AddTokenBucket(scratch, b)
 		},
 	}
 }

@@ -15,7 +15,8 @@ import (
 )
 
 // A Conn is an rtnetlink socket of the namespace in which it was opened; it works on any thread. It refers to links by
-// name and caches their indexes. It is not safe for concurrent use.
+// name and caches their indexes. The error of adding a device or a queue Is result.ErrNotSupported if the kernel has
+// none of its kind. It is not safe for concurrent use.
 type Conn struct {
 	handle *netlink.Handle
 	index  map[string]int
@@ -62,6 +63,14 @@ func (l Link) attrs() netlink.LinkAttrs {
 	return a
 }
 
+// unsupported turns the kernel's error for an unknown kind of device or queue into a NotSupported error.
+func unsupported(err error, kind, config string) error {
+	if errors.Is(err, unix.EOPNOTSUPP) || errors.Is(err, unix.ENOENT) {
+		return result.NotSupported(fmt.Sprintf("this kernel has no %s (%s)", kind, config))
+	}
+	return err
+}
+
 // AddVeth makes a pair of virtual Ethernet devices. The peer has the MTU of the first.
 func (c *Conn) AddVeth(l, peer Link) error {
 	v := netlink.NewVeth(l.attrs())
@@ -69,18 +78,20 @@ func (c *Conn) AddVeth(l, peer Link) error {
 	if peer.NS != 0 {
 		v.PeerNamespace = netlink.NsFd(peer.NS)
 	}
-	return c.handle.LinkAdd(v)
+	return unsupported(c.handle.LinkAdd(v), "veth", "CONFIG_VETH")
 }
 
 // AddBridge makes a bridge without spanning tree and without multicast snooping.
 func (c *Conn) AddBridge(l Link) error {
 	snoop := false
-	return c.handle.LinkAdd(&netlink.Bridge{LinkAttrs: l.attrs(), MulticastSnooping: &snoop})
+	err := c.handle.LinkAdd(&netlink.Bridge{LinkAttrs: l.attrs(), MulticastSnooping: &snoop})
+	return unsupported(err, "bridge", "CONFIG_BRIDGE")
 }
 
 // AddVxlan makes a VXLAN device without learning. local is its outer source address.
 func (c *Conn) AddVxlan(l Link, id, port int, local netip.Addr) error {
-	return c.handle.LinkAdd(&netlink.Vxlan{LinkAttrs: l.attrs(), VxlanId: id, Port: port, SrcAddr: local.AsSlice()})
+	err := c.handle.LinkAdd(&netlink.Vxlan{LinkAttrs: l.attrs(), VxlanId: id, Port: port, SrcAddr: local.AsSlice()})
+	return unsupported(err, "vxlan", "CONFIG_VXLAN")
 }
 
 // AddMacvlan makes a macvlan device in bridge mode on top of parent.
@@ -91,26 +102,20 @@ func (c *Conn) AddMacvlan(l Link, parent string) error {
 	}
 	a := l.attrs()
 	a.ParentIndex = i
-	return c.handle.LinkAdd(&netlink.Macvlan{LinkAttrs: a, Mode: netlink.MACVLAN_MODE_BRIDGE})
+	err = c.handle.LinkAdd(&netlink.Macvlan{LinkAttrs: a, Mode: netlink.MACVLAN_MODE_BRIDGE})
+	return unsupported(err, "macvlan", "CONFIG_MACVLAN")
 }
 
 // AddIPIP makes an IP-in-IP device with an outer source address. The outer destination is the next hop of the route.
-// The error Is result.ErrNotSupported if the kernel has no such devices.
 func (c *Conn) AddIPIP(l Link, local netip.Addr) error {
 	err := c.handle.LinkAdd(&netlink.Iptun{LinkAttrs: l.attrs(), Local: local.AsSlice(), Ttl: 64, PMtuDisc: 1})
-	if errors.Is(err, unix.EOPNOTSUPP) {
-		return result.NotSupported("this kernel has no ipip devices (CONFIG_NET_IPIP)")
-	}
-	return err
+	return unsupported(err, "ipip devices", "CONFIG_NET_IPIP")
 }
 
-// AddWireGuard makes a WireGuard device of the kernel. The error Is result.ErrNotSupported if the kernel has none.
+// AddWireGuard makes a WireGuard device of the kernel.
 func (c *Conn) AddWireGuard(l Link) error {
 	err := c.handle.LinkAdd(&netlink.Wireguard{LinkAttrs: l.attrs()})
-	if errors.Is(err, unix.EOPNOTSUPP) {
-		return result.NotSupported("this kernel has no WireGuard (CONFIG_WIREGUARD, since Linux 5.6)")
-	}
-	return err
+	return unsupported(err, "WireGuard", "CONFIG_WIREGUARD, since Linux 5.6")
 }
 
 // Delete removes a link.
@@ -334,10 +339,11 @@ func (c *Conn) AddTokenBucket(dev string, b TokenBucket) error {
 		return err
 	}
 	rate := uint64(b.Rate / 8)
-	return c.handle.QdiscAdd(&netlink.Tbf{
+	err = c.handle.QdiscAdd(&netlink.Tbf{
 		QdiscAttrs: netlink.QdiscAttrs{LinkIndex: i, Handle: netlink.MakeHandle(1, 0), Parent: netlink.HANDLE_ROOT},
 		Rate:       rate, Limit: uint32(b.Limit), Buffer: ticks(uint64(b.Burst), rate),
 	})
+	return unsupported(err, "tbf", "CONFIG_NET_SCH_TBF")
 }
 
 // ticks returns the time that size bytes take at rate byte/s, in the packet scheduler's unit of 64 ns (PSCHED_SHIFT is

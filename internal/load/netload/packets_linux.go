@@ -68,14 +68,6 @@ func newPackets(size int, offload, sender bool) *packets {
 	return p
 }
 
-// setTimestamps makes the kernel report when datagrams arrived.
-func setTimestamps(fd int) error {
-	if err := unix.SetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_TIMESTAMPNS, 1); err != nil {
-		return fmt.Errorf("set SO_TIMESTAMPNS: %w", err)
-	}
-	return nil
-}
-
 // setOffload enables segmentation offload on a sender's socket, or its counterpart (GRO) on a receiver's.
 func setOffload(fd, size int, sender bool) error {
 	if sender {
@@ -168,14 +160,6 @@ const (
 // polls reports whether the receivers of a workload poll.
 func polls(w Spec) bool {
 	return w.Searches() || w.Kind == UDPUnpaced || w.Rate/float64(w.Flows) >= pollRate
-}
-
-// receiveMode describes how a workload's receivers wait for datagrams.
-func receiveMode(w Spec) string {
-	if polls(w) {
-		return fmt.Sprintf("polled every %d µs", pollEvery/1000)
-	}
-	return "woken by each"
 }
 
 // receivePackets counts datagrams until the socket is shut down.

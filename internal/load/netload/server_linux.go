@@ -39,7 +39,10 @@ func serve(ctx context.Context, c Config, ready func(netip.AddrPort)) (Report, e
 		return Report{}, err
 	}
 	tuneRuntime(len(s.plan))
-	s.listen()
+	s.loops.Go(s.accept)
+	if s.openingSocket >= 0 {
+		s.loops.Go(s.acceptUDP)
+	}
 	ready(s.addr)
 	r, err := s.session(ctx)
 	s.close()
@@ -79,14 +82,6 @@ func newServer(c Config) (*server, error) {
 		}
 	}
 	return nil, fmt.Errorf("no port at %s is free for TCP and UDP", c.Addr.Addr())
-}
-
-// listen starts the loops that accept clients.
-func (s *server) listen() {
-	s.loops.Go(s.accept)
-	if s.openingSocket >= 0 {
-		s.loops.Go(s.acceptUDP)
-	}
 }
 
 // cycles reports whether the workers themselves accept the run's connections (tcp-crr).

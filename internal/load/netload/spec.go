@@ -169,15 +169,15 @@ func (s *Spec) fill() {
 }
 
 func (s Spec) validate() error {
-	if err := s.validateTimes(); err != nil {
-		return err
-	}
 	known := slices.Contains(Kinds(), s.Kind)
 	limit := MaxSize
 	if s.Kind.UDP() || s.Kind == Ping {
 		limit = MaxDatagram
 	}
 	switch {
+	case s.Duration < 0 || s.Duration > 24*time.Hour || s.Warmup < 0 || s.Warmup > time.Hour || s.Timeout < 0 ||
+		s.Timeout > time.Minute:
+		return fmt.Errorf("a time of %s is out of range", s.Kind)
 	case !known:
 		return fmt.Errorf("there is no workload %q", s.Kind)
 	case s.Flows < 1 || s.Flows > maxFlows:
@@ -212,14 +212,6 @@ func (s Spec) validate() error {
 
 // plainName matches names of congestion controls, and "".
 var plainName = regexp.MustCompile(`^[a-z0-9_-]{0,15}$`)
-
-func (s Spec) validateTimes() error {
-	if s.Duration < 0 || s.Duration > 24*time.Hour || s.Warmup < 0 ||
-		s.Warmup > time.Hour || s.Timeout < 0 || s.Timeout > time.Minute {
-		return fmt.Errorf("a time of %s is out of range", s.Kind)
-	}
-	return nil
-}
 
 // Limits of a search for the highest rate below a loss threshold: it takes at most SearchTime. Then at most
 // SearchWindows windows are measured at lower and lower rates until one stays below the threshold.

@@ -174,8 +174,9 @@ func (t *team) prepare(w *worker) error {
 			}
 		}
 		if !sender && polls(spec) {
-			if err := setTimestamps(w.fd); err != nil {
-				return err
+			// The kernel reports when datagrams arrived.
+			if err := unix.SetsockoptInt(w.fd, unix.SOL_SOCKET, unix.SO_TIMESTAMPNS, 1); err != nil {
+				return fmt.Errorf("set SO_TIMESTAMPNS: %w", err)
 			}
 		}
 		w.packets.controls = !sender && (spec.Offload || polls(spec))
@@ -441,7 +442,11 @@ func (t *team) report() (Report, error) {
 		r.DatagramBytes = t.config.Workload.Size
 		r.Facts = append(r.Facts, t.buffers()...)
 		if len(jitters) > 0 {
-			r.Facts = append(r.Facts, result.Fact{Name: "udp.receive", Value: receiveMode(t.config.Workload)})
+			mode := "woken by each"
+			if polls(t.config.Workload) {
+				mode = fmt.Sprintf("polled every %d µs", pollEvery/1000)
+			}
+			r.Facts = append(r.Facts, result.Fact{Name: "udp.receive", Value: mode})
 		}
 	}
 	r.Facts = append(r.Facts, result.Fact{Name: "offloads", Value: machine.Offloads(t.local())})

@@ -98,13 +98,6 @@ func (l *Listener) Heard() []time.Time {
 	return append([]time.Time(nil), l.heard...)
 }
 
-// Forget discards the recorded announcements.
-func (l *Listener) Forget() {
-	l.mu.Lock()
-	l.heard = nil
-	l.mu.Unlock()
-}
-
 func (l *Listener) listen() {
 	const size = len(TokenHash{}) + numberSize
 	buffer := make([]byte, size+1)
