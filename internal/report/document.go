@@ -1,10 +1,7 @@
 package report
 
 import (
-	"bufio"
-	"bytes"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
 
@@ -58,42 +55,14 @@ func documentWarnings(warnings []compare.Warning) []DocumentWarning {
 	return list
 }
 
-// writeJSON writes the comparison as a [Document], row by row, because it may be large.
+// writeJSON writes the comparison as a [Document].
 func writeJSON(w io.Writer, in Input) error {
-	c := in.Comparison
-	rows := c.Comparisons
-	c.Comparisons = nil
-	d := newDocument(c)
+	d := newDocument(in.Comparison)
 	d.Reference, d.Causes = publications(in), in.Causes
-	text, err := json.MarshalIndent(d, "", "  ")
-	if err != nil {
-		return fmt.Errorf("encode the comparison as JSON: %w", err)
-	}
-	// This line occurs once: texts in JSON contain no line breaks.
-	const place = "\n  \"comparisons\": ["
-	head, tail, found := bytes.Cut(text, []byte(place+"]"))
-	if !found {
-		return errors.New("encode the comparison as JSON: it has no list of comparisons")
-	}
-	out := bufio.NewWriter(w)
-	out.Write(head) // out keeps an error until Flush
-	out.WriteString(place)
-	for i, r := range rows {
-		line, err := json.MarshalIndent(newDocumentRow(r, c.Delta), "    ", "  ")
-		if err != nil {
-			return fmt.Errorf("encode the comparison as JSON: %w", err)
-		}
-		out.WriteString(map[bool]string{true: "\n    ", false: ",\n    "}[i == 0])
-		out.Write(line)
-	}
-	if len(rows) > 0 {
-		out.WriteString("\n  ")
-	}
-	out.WriteString("]")
-	out.Write(tail)
-	out.WriteString("\n")
-	if err := out.Flush(); err != nil {
-		return fmt.Errorf("write the report: %w", err)
+	out := json.NewEncoder(w)
+	out.SetIndent("", "  ")
+	if err := out.Encode(d); err != nil {
+		return fmt.Errorf("write the comparison as JSON: %w", err)
 	}
 	return nil
 }
