@@ -93,7 +93,11 @@ func (l *Lab) runHolder(control *os.File, started chan<- error) {
 		cmd.SysProcAttr.GidMappings = []syscall.SysProcIDMap{{ContainerID: 0, HostID: os.Getegid(), Size: 1}}
 	}
 	if err := cmd.Start(); err != nil {
-		started <- l.config.startError(err)
+		if errors.Is(err, unix.EPERM) || errors.Is(err, unix.ENOSPC) {
+			started <- namespacesForbidden(err)
+		} else {
+			started <- fmt.Errorf("start the lab's holder: %w", err)
+		}
 		return
 	}
 	l.pid = cmd.Process.Pid
@@ -103,13 +107,6 @@ func (l *Lab) runHolder(control *os.File, started chan<- error) {
 
 // Unprivileged reports whether the lab is in a user namespace.
 func (c Config) Unprivileged() bool { return c.UserNamespace || os.Geteuid() != 0 }
-
-func (c Config) startError(err error) error {
-	if errors.Is(err, unix.EPERM) || errors.Is(err, unix.ENOSPC) {
-		return namespacesForbidden(err)
-	}
-	return fmt.Errorf("start the lab's holder: %w", err)
-}
 
 // dispatch passes replies to the requests that wait for them, until the holder ends.
 func (l *Lab) dispatch() {
@@ -318,7 +315,12 @@ func newPipes(c host.Cmd) (*pipes, error) {
 		p.theirs, p.outs = append(p.theirs, write), append(p.outs, read)
 		p.copies.Go(func() { p.copy(to, read) })
 	}
-	go p.feed(c.Stdin)
+	go func() { // while a read of the input blocks, it outlives the command
+		if c.Stdin != nil {
+			_, _ = io.Copy(write, c.Stdin)
+		}
+		_ = write.Close()
+	}()
 	return p, nil
 }
 
@@ -331,14 +333,6 @@ func (p *pipes) copy(to io.Writer, from *os.File) {
 		p.mu.Unlock()
 		_, _ = io.Copy(io.Discard, from)
 	}
-}
-
-// feed copies the input until it ends or the command does. While a read of the input blocks, feed outlives the command.
-func (p *pipes) feed(from io.Reader) {
-	if from != nil {
-		_, _ = io.Copy(p.stdin, from)
-	}
-	_ = p.stdin.Close()
 }
 
 // closeTheirs closes the command's ends in this process; the holder has its own descriptors.

@@ -24,7 +24,10 @@ const removalTimeout = 20 * time.Second
 // A site is a plan that has been applied and checked.
 type site struct {
 	namespaces *namespaces
-	canary     *canary
+	// canary is the name of a veth between the holder's own namespace and the namespace of the site that is released
+	// last. The kernel removes released namespaces later and in batches, but in order. The holder's end of the veth
+	// disappears with the last namespace.
+	canary string
 	// background waits for the captures that close in the background.
 	background sync.WaitGroup
 }
@@ -174,11 +177,14 @@ func build(plan Plan, id int) (*site, error) {
 	if err != nil {
 		return nil, err
 	}
-	c, err := newCanary(fmt.Sprintf("canary%d", id), n.spaces[n.names[len(n.names)-1]].ns)
+	canary, last := fmt.Sprintf("canary%d", id), n.spaces[n.names[len(n.names)-1]].ns
+	err = netns.With(func(conn *netns.Conn) error {
+		return conn.AddVeth(netns.Link{Name: canary}, netns.Link{Name: canary, NS: last.Fd()})
+	})
 	if err != nil {
-		return nil, errors.Join(err, n.close())
+		return nil, errors.Join(fmt.Errorf("make the canary of a site: %w", err), n.close())
 	}
-	return &site{namespaces: n, canary: c}, nil
+	return &site{namespaces: n, canary: canary}, nil
 }
 
 // close releases the site; awaitRemoval waits until it is removed.
@@ -187,28 +193,11 @@ func (s *site) close() error {
 	return s.namespaces.close()
 }
 
-func (s *site) awaitRemoval(ctx context.Context) error { return s.canary.awaitRemoval(ctx) }
-
-// A canary is a veth between the holder's own namespace and the namespace of a site that is released last. The kernel
-// removes released namespaces later and in batches, but in order. The holder's end of the veth disappears with the last
-// namespace.
-type canary struct{ name string }
-
-func newCanary(name string, into *netns.NS) (*canary, error) {
-	err := netns.With(func(conn *netns.Conn) error {
-		return conn.AddVeth(netns.Link{Name: name}, netns.Link{Name: name, NS: into.Fd()})
-	})
-	if err != nil {
-		return nil, fmt.Errorf("make the canary of a site: %w", err)
-	}
-	return &canary{name}, nil
-}
-
 // awaitRemoval waits until the canary has disappeared.
-func (c *canary) awaitRemoval(ctx context.Context) error {
+func (s *site) awaitRemoval(ctx context.Context) error {
 	return netns.With(func(conn *netns.Conn) error {
 		for {
-			there, err := conn.Exists(c.name)
+			there, err := conn.Exists(s.canary)
 			if err != nil {
 				return fmt.Errorf("look for the canary of a site: %w", err)
 			}

@@ -63,7 +63,11 @@ func (s *session) measure(ctx context.Context, t *pendingRun, began time.Time) {
 	t.placeFailed = len(r.Invalid) > 0
 	addMeasurement(r, m)
 	whole := measured.Sub(started).Seconds()
-	r.Window = min(measuredSeconds(m, s.times, err), whole)
+	window := m.Window
+	if window <= 0 && err == nil { // without a window of its own, and unless it failed before one
+		window = s.times.Window.Seconds()
+	}
+	r.Window = min(max(window, 0), whole)
 	r.Setup = whole - r.Window
 	r.Cleanup = s.since(measured)
 	t.took = s.since(began)
@@ -118,17 +122,6 @@ func addMeasurement(r *result.Run, m result.Measurement) {
 		}
 		r.Values = append(r.Values, v)
 	}
-}
-
-// measuredSeconds returns the length of a measurement's window; 0 if it failed before one.
-func measuredSeconds(m result.Measurement, t family.Times, err error) float64 {
-	switch {
-	case m.Window > 0:
-		return m.Window
-	case err != nil:
-		return 0
-	}
-	return t.Window.Seconds()
 }
 
 func (s *session) since(t time.Time) float64 { return s.Clock.Now().Sub(t).Seconds() }
