@@ -206,8 +206,15 @@ func offerSuites(_ *cobra.Command, _ []string, typed string) ([]string, cobra.Sh
 	return found, directive
 }
 
-// offerCases completes the cases of the suites on the command line.
+// offerCases completes the cases of the suites on the command line, and parameters after a colon.
 func offerCases(c *cobra.Command, _ []string, typed string) ([]string, cobra.ShellCompDirective) {
+	if at := strings.LastIndexAny(typed, ":,") + 1; at > 0 {
+		var all []string
+		for _, p := range registry.Families().Parameters(typed) {
+			all = append(all, cobra.CompletionWithDesc(typed[:at]+p.Name+"=", p.Values+"; "+p.About))
+		}
+		return withPrefix(all, typed)
+	}
 	wanted, _ := c.Flags().GetStringSlice("suite")
 	var all []string
 	for _, s := range registry.Families().Suites() {

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/knotmeter/knotmeter/internal/host"
+	"github.com/knotmeter/knotmeter/internal/parameter"
 	"github.com/knotmeter/knotmeter/internal/result"
 	"github.com/knotmeter/knotmeter/internal/targets"
 )
@@ -169,20 +170,29 @@ type Family struct {
 	Name  string   // such as network; --suite NAME:FILE uses it too
 	Paths []string // first parts of the names of its cases
 	// Parse returns a workload from its path, the rest of its name, and its definition, which most workloads do not have.
-	Parse  func(path, name, definition string) (Workload, error)
-	Suites []Suite
-	File   *SuiteFile // nil: it reads no files
+	Parse func(path, name, definition string) (Workload, error)
+	// Parameters returns the parameters that names of a workload may have; of nil: those of all workloads.
+	Parameters func(of Workload) []parameter.Help
+	Suites     []Suite
+	File       *SuiteFile // nil: it reads no files
 	// Kinds has a sample of each kind of workload, to list what tools support. Offers has the samples that show what a
 	// target supports.
 	Kinds, Offers []Sample
 	Tools         []Tool
 }
 
-// Errors about names of cases.
-var (
-	ErrNoCase  = errors.New("no such case")     // wrapped by errors about the whole name
-	ErrInvalid = errors.New("invalid workload") // wrapped by errors about the workload's part of the name
-)
+// ParametersOf returns [Family.Parameters] of a family whose workloads are a W.
+func ParametersOf[W Workload](table parameter.Schema[W]) func(Workload) []parameter.Help {
+	return func(of Workload) []parameter.Help {
+		if w, is := of.(W); is {
+			return table.HelpOf(w)
+		}
+		return table.Help()
+	}
+}
+
+// ErrNoCase is wrapped by errors about names of cases.
+var ErrNoCase = errors.New("no such case")
 
 // A List is a list of all families.
 type List []Family
@@ -228,6 +238,20 @@ func (l List) split(name string) (f Family, path, rest string) {
 		}
 	}
 	return Family{}, "", name
+}
+
+// Parameters returns the parameters that a case may have whose name, perhaps incomplete, is given; those of all its
+// family's cases if it needs some that are not there yet.
+func (l List) Parameters(name string) []parameter.Help {
+	name, _, _ = strings.Cut(name, ":")
+	f, path, rest := l.split(name)
+	if f.Parameters == nil {
+		return nil
+	}
+	if w, err := f.Parse(path, rest, ""); err == nil {
+		return f.Parameters(w)
+	}
+	return f.Parameters(nil)
 }
 
 // examplePaths returns one path of each family, for errors.

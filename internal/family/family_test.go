@@ -48,7 +48,7 @@ func TestParseCaseErrors(t *testing.T) {
 		"pod-pod/other":               "does not begin with a path",
 		"pod-pod/other/":              "no workload",
 		"pod-pod/other/tcp-xx":        "tcp-xx",
-		"pod-pod/other/tcp-rr:size=1": "no such parameter",
+		"pod-pod/other/tcp-rr:size=1": "it is a parameter of streams, ping; tcp-rr has flows",
 		"pod-pod/other/same/tcp-rr":   "same/tcp-rr",
 		"node-node/same/tcp-rr":       "same/tcp-rr",
 	} {

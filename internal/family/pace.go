@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/knotmeter/knotmeter/internal/metric"
+	"github.com/knotmeter/knotmeter/internal/parameter"
 	"github.com/knotmeter/knotmeter/internal/unit"
 )
 
@@ -59,84 +60,85 @@ func (p Pace) Quantity() string {
 	return "latency"
 }
 
-// PaceParameters lists the parameters of a Pace in the text of a workload, in the order of the documentation.
-var PaceParameters = []string{"rate", "clients", "knee"}
+// paceParameters are the parameters of a Pace, of which a workload has one.
+var paceParameters = parameter.Schema[Pace]{
+	parameter.New(parameter.Parameter[Pace]{
+		Name: "rate", Help: "requests per second at planned times (open loop)",
+	}, func(p *Pace) *float64 { return &p.Rate },
+		parameter.Number(unit.PerSecond, fmt.Sprintf("above 0, up to %d op/s", MaxRate),
+			func(v float64) bool { return v > 0 && v <= MaxRate })),
+	{
+		Name: "clients", Values: fmt.Sprintf("1 to %d, or the fewest and the most, such as 1-64", MaxClients),
+		Help: "clients, each of which sends its next request after the last response (closed loop); a range searches " +
+			"how many saturate the server",
+		Set: func(p *Pace, text string) (err error) {
+			low, high, search := strings.Cut(text, "-")
+			p.MostClients = 0
+			if p.Clients, err = strconv.Atoi(low); err == nil && search {
+				p.MostClients, err = strconv.Atoi(high)
+			}
+			if err != nil || p.Clients < 1 || search && p.MostClients <= p.Clients ||
+				max(p.Clients, p.MostClients) > MaxClients {
+				return fmt.Errorf("it has to be 1 to %d, or the fewest and the most, such as 1-64", MaxClients)
+			}
+			return nil
+		},
+		Get: func(p Pace) string {
+			switch {
+			case p.MostClients != 0:
+				return fmt.Sprintf("%d-%d", p.Clients, p.MostClients)
+			case p.Clients != 0:
+				return strconv.Itoa(p.Clients)
+			}
+			return ""
+		},
+		Valid: func(p Pace) bool {
+			return p.Clients >= 0 && max(p.Clients, p.MostClients) <= MaxClients &&
+				(p.MostClients == 0 || p.MostClients > p.Clients)
+		},
+	},
+	parameter.New(parameter.Parameter[Pace]{
+		Name: "knee", Help: "limit on the 99th percentile of the latency, in a search for the highest rate that keeps to it",
+	}, func(p *Pace) *time.Duration { return &p.Knee }, parameter.Duration(time.Microsecond, maxKnee)),
+}
 
-// Set sets one of [PaceParameters] and ignores other keys. Values must be above 0, because a 0 would silently become
-// the default.
-func (p *Pace) Set(key, value string) (err error) {
-	switch key {
-	case "rate":
-		p.Rate, err = Positive(unit.ParseAs(value, unit.PerSecond))
-	case "clients":
-		low, high, search := strings.Cut(value, "-")
-		if p.Clients, err = Positive(strconv.Atoi(low)); err == nil && search {
-			p.MostClients, err = Positive(strconv.Atoi(high))
+// PaceParameters returns the parameters of the pace of a W. usual returns the pace of a W without any of them, which
+// readers are told by rate.
+func PaceParameters[W any](pace func(*W) *Pace, usual func(W) Pace, rate string) parameter.Schema[W] {
+	var table parameter.Schema[W]
+	for _, p := range paceParameters {
+		own := parameter.Parameter[W]{
+			Name: p.Name, Values: p.Values, Help: p.Help,
+			Set:   func(w *W, text string) error { return p.Set(pace(w), text) },
+			Get:   func(w W) string { return p.Get(*pace(&w)) },
+			Valid: func(w W) bool { return p.Valid(*pace(&w)) },
+			DefaultOf: func(w W) string {
+				if given := *pace(&w); given != (Pace{}) && p.Get(given) == "" {
+					return "" // another one is given
+				}
+				return p.Get(usual(w))
+			},
 		}
-	case "knee":
-		p.Knee, err = Positive(time.ParseDuration(value))
+		if p.Name == "rate" {
+			own.Default = rate
+		}
+		table = append(table, own)
 	}
-	return err
+	return table
 }
 
-// OrDefault returns p, or otherwise if p is zero.
-func (p Pace) OrDefault(otherwise Pace) Pace {
-	if p == (Pace{}) {
-		return otherwise
-	}
-	return p
-}
-
-// Validate returns nil, or an error that wraps [ErrInvalid] and names the value that is out of range. what names the
-// workload in errors.
+// Validate returns an error that names what is wrong. what names the workload.
 func (p Pace) Validate(what string) error {
-	kinds := 0
-	for _, given := range []bool{p.Rate != 0, p.Clients != 0, p.Knee != 0} {
-		if given {
-			kinds++
+	given := 0
+	for _, of := range paceParameters {
+		if of.Get(p) != "" {
+			given++
 		}
 	}
-	switch {
-	case p.Knee < 0 || p.Knee > maxKnee:
-		return fmt.Errorf("%w: a time of %s is out of range", ErrInvalid, what)
-	case kinds != 1:
-		return fmt.Errorf("%w: %s has one of rate (open loop), clients (closed loop) and knee (a search for the rate)",
-			ErrInvalid, what)
-	case !(p.Rate >= 0 && p.Rate <= MaxRate):
-		return fmt.Errorf("%w: rate=%g is not from 0 to %d per second", ErrInvalid, p.Rate, MaxRate)
-	case p.Clients < 0 || max(p.Clients, p.MostClients) > MaxClients:
-		return fmt.Errorf("%w: clients=%d is not from 1 to %d", ErrInvalid, max(p.Clients, p.MostClients), MaxClients)
-	case p.MostClients != 0 && p.MostClients <= p.Clients:
-		return fmt.Errorf("%w: clients=%d-%d is no range; write the fewest and the most, such as clients=1-64",
-			ErrInvalid, p.Clients, p.MostClients)
+	if given != 1 {
+		return fmt.Errorf("%s has one of rate (open loop), clients (closed loop) and knee (a search for the rate)", what)
 	}
-	return nil
-}
-
-// Options returns the parameters in which p differs from def, in the form that Set reads.
-func (p Pace) Options(def Pace) []string {
-	var options []string
-	switch {
-	case p.MostClients != 0:
-		options = append(options, fmt.Sprintf("clients=%d-%d", p.Clients, p.MostClients))
-	case p.Clients != def.Clients && p.Clients != 0:
-		options = append(options, fmt.Sprintf("clients=%d", p.Clients))
-	}
-	if p.Rate != def.Rate && p.Rate != 0 {
-		options = append(options, "rate="+strconv.FormatFloat(p.Rate, 'f', -1, 64))
-	}
-	if p.Knee != 0 {
-		options = append(options, fmt.Sprintf("knee=%s", p.Knee))
-	}
-	return options
-}
-
-// Title returns a name with its options: name:key=value,key=value.
-func Title(name string, options []string) string {
-	if len(options) == 0 {
-		return name
-	}
-	return name + ":" + strings.Join(options, ",")
+	return paceParameters.Check(p)
 }
 
 // At returns the pace with the given rate, if it has no clients, or else with the given number of clients in a closed

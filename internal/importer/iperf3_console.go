@@ -8,7 +8,6 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/knotmeter/knotmeter/internal/family"
 	"github.com/knotmeter/knotmeter/internal/family/network"
 	"github.com/knotmeter/knotmeter/internal/family/network/iperf3"
 	"github.com/knotmeter/knotmeter/internal/load/netload"
@@ -488,7 +487,7 @@ func (w stream) name() string {
 	if _, err := spec.Resolved(); err != nil {
 		return string(w.Kind)
 	}
-	kind, options, _ := strings.Cut(network.Name(spec), ":")
+	kind, options, _ := strings.Cut(spec.Name(), ":")
 	switch {
 	case w.paceUnknown && w.flowsUnknown:
 		kind = "udp-flows"
@@ -504,7 +503,10 @@ func (w stream) name() string {
 	if options != "" {
 		list = append(list, options)
 	}
-	return family.Title(kind, list)
+	if len(list) == 0 {
+		return kind
+	}
+	return kind + ":" + strings.Join(list, ",")
 }
 
 // facts returns facts about what is known of the workload, and what is not.

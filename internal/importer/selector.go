@@ -295,7 +295,7 @@ func (o *output) workload(stream bool) string {
 	}
 	name := string(w.Kind)
 	if _, err := w.Resolved(); err == nil {
-		name = network.Name(w)
+		name = w.Name()
 	}
 	if burst := o.inFlight(); burst > 0 && !stream {
 		kind, rest, _ := strings.Cut(name, ":")

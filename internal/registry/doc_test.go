@@ -1,6 +1,7 @@
 package registry
 
 import (
+	"cmp"
 	"fmt"
 	"os"
 	"regexp"
@@ -8,7 +9,9 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/knotmeter/knotmeter/internal/family"
 	"github.com/knotmeter/knotmeter/internal/golden"
+	"github.com/knotmeter/knotmeter/internal/parameter"
 	"github.com/knotmeter/knotmeter/internal/targets"
 )
 
@@ -68,6 +71,48 @@ func withOptions(t *testing.T, name string, k Kind) (page string, names []string
 		return part[1] + markdown(options)
 	})
 	return page, names
+}
+
+// parameterTable matches a table of parameters in a page, after a comment with the family's name.
+var parameterTable = regexp.MustCompile(`(<!-- parameters of (\w+): written by a test -->\n)((?:\|[^\n]*\n)*)`)
+
+// TestFamilyPages checks the tables of parameters in the pages about families; -update writes them.
+func TestFamilyPages(t *testing.T) {
+	for _, f := range Families() {
+		name := "../../docs/" + f.Name + ".md"
+		text, err := os.ReadFile(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		written := false
+		page := parameterTable.ReplaceAllStringFunc(string(text), func(table string) string {
+			written = true
+			return parameterTable.FindStringSubmatch(table)[1] + parametersOf(f)
+		})
+		if !written {
+			t.Errorf("%s has no place for the parameters of %s", name, f.Name)
+		}
+		golden.Check(t, name, page)
+	}
+}
+
+// parametersOf returns a table of a family's parameters, with what has them if any is not of all workloads.
+func parametersOf(f family.Family) string {
+	rows := f.Parameters(nil)
+	head, line := "| Parameter |", "|---|"
+	some := slices.ContainsFunc(rows, func(h parameter.Help) bool { return h.Of != "" })
+	if some {
+		head, line = head+" Of |", line+"---|"
+	}
+	table := head + " Values | Default | Description |\n" + line + "---|---|---|\n"
+	for _, h := range rows {
+		table += fmt.Sprintf("| `%s` |", h.Name)
+		if some {
+			table += " " + cmp.Or(h.Of, "all") + " |"
+		}
+		table += fmt.Sprintf(" %s | %s | %s |\n", h.Values, h.Default, h.About)
+	}
+	return table
 }
 
 // markdown returns a table of options, with their fields in experiment files if any has one.

@@ -6,14 +6,15 @@ import (
 	"fmt"
 	"io"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
 	"github.com/knotmeter/knotmeter/internal/family"
 	"github.com/knotmeter/knotmeter/internal/host"
 	"github.com/knotmeter/knotmeter/internal/metric"
+	"github.com/knotmeter/knotmeter/internal/parameter"
 	"github.com/knotmeter/knotmeter/internal/result"
-	"github.com/knotmeter/knotmeter/internal/unit"
 )
 
 // This file is a whole family, small enough to be read at once: how fast a host computes checksums, with the programs
@@ -23,7 +24,8 @@ import (
 func toys() family.Family {
 	crc := hash{Sum: "crc", Block: 1 << 20}
 	return family.Family{
-		Name: "toy", Paths: []string{"toy"}, Parse: parseHash, Tools: []family.Tool{coreutils{}},
+		Name: "toy", Paths: []string{"toy"}, Parse: parseHash,
+		Parameters: family.ParametersOf(parameters), Tools: []family.Tool{coreutils{}},
 		Kinds:  []family.Sample{{Name: "toy", Workload: crc}},
 		Offers: []family.Sample{{Name: "checksums", Workload: crc}},
 		Suites: []family.Suite{{
@@ -44,38 +46,26 @@ type hash struct {
 // sums are the programs for each checksum.
 var sums = map[string]string{"crc": "cksum", "sha256": "sha256sum"}
 
-const (
-	defaultBlock = 1 << 20
-	maxBlock     = 64 << 20
-)
+// parameters are those of both checksums.
+var parameters = parameter.Schema[hash]{
+	parameter.New(parameter.Parameter[hash]{Name: "block", Default: "1048576", Help: "bytes in each operation"},
+		func(h *hash) *int { return &h.Block }, parameter.Size(1, 64<<20, strconv.Itoa)),
+}
 
 // parseHash reads crc or sha256:block=4KiB.
 func parseHash(_, name, _ string) (family.Workload, error) {
-	sum, parameters, _ := strings.Cut(name, ":")
-	h := hash{Sum: sum, Block: defaultBlock}
+	sum, _, _ := strings.Cut(name, ":")
+	h := hash{Sum: sum}
 	if sums[sum] == "" {
-		return nil, fmt.Errorf("%w: there is no checksum %q; there are crc and sha256", family.ErrInvalid, sum)
+		return nil, fmt.Errorf("there is no checksum %q; there are crc and sha256", sum)
 	}
-	err := family.Parameters(name, parameters, func(key, value string) (err error) {
-		if err := family.CheckParameter(sum, key, []string{"block"}); err != nil {
-			return err
-		}
-		h.Block, err = family.Positive(unit.ParseSize(value))
-		return err
-	})
-	if err == nil && h.Block > maxBlock {
-		err = fmt.Errorf("%w: block=%d is more than %d", family.ErrInvalid, h.Block, maxBlock)
-	}
+	err := parameters.Parse(&h, name)
+	parameters.Fill(&h)
 	return h, err
 }
 
 // title returns the text that parseHash reads.
-func (h hash) title() string {
-	if h.Block == defaultBlock {
-		return h.Sum
-	}
-	return fmt.Sprintf("%s:block=%d", h.Sum, h.Block)
-}
+func (h hash) title() string { return parameters.Text(h.Sum, h) }
 
 func (h hash) String() string { return "toy/" + h.title() }
 

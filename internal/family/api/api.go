@@ -21,13 +21,13 @@ package api
 import (
 	"fmt"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
 	"github.com/knotmeter/knotmeter/internal/family"
 	"github.com/knotmeter/knotmeter/internal/host"
 	"github.com/knotmeter/knotmeter/internal/metric"
+	"github.com/knotmeter/knotmeter/internal/parameter"
 	"github.com/knotmeter/knotmeter/internal/result"
 	"github.com/knotmeter/knotmeter/internal/targets"
 )
@@ -40,9 +40,10 @@ func Family(tools ...family.Tool) family.Family {
 	get := Workload{Call{Resource: "configmap", Verb: "get"}, family.Pace{Rate: family.DefaultRate}}
 	return family.Family{
 		Name: "api", Paths: []string{path}, Suites: suites(), Tools: tools,
-		Kinds:  []family.Sample{{Name: "api", Workload: get}},
-		Offers: []family.Sample{{Name: "the API server", Workload: get}},
-		Parse:  func(_, name, _ string) (family.Workload, error) { return Parse(name) },
+		Kinds:      []family.Sample{{Name: "api", Workload: get}},
+		Offers:     []family.Sample{{Name: "the API server", Workload: get}},
+		Parse:      func(_, name, _ string) (family.Workload, error) { return Parse(name) },
+		Parameters: family.ParametersOf(parameters),
 	}
 }
 
@@ -70,15 +71,37 @@ const (
 // maxChurn is the highest pod churn, per second, that Kubernetes' own objectives cover.
 const maxChurn = 20
 
-// Parse reads a workload as Title writes it: configmap/create, configmap/list:objects=100,consistent=true,
-// floor:rate=50. Every error wraps family.ErrInvalid.
+// parameters are those of all calls, in the order of canonical names.
+var parameters = append(parameter.Schema[Workload]{
+	parameter.New(parameter.Parameter[Workload]{
+		Name: "objects", Of: "`list`", Has: func(w Workload) bool { return w.Verb == "list" }, Default: "1",
+		Help: "objects that are listed",
+	}, func(w *Workload) *int { return &w.Objects }, parameter.Int(1, MaxObjects)),
+	parameter.New(parameter.Parameter[Workload]{
+		Name: "consistent", Of: "`list`", Has: func(w Workload) bool { return w.Verb == "list" }, Default: "false",
+		Help: "lists the objects as they are now, for which the API server asks etcd; else they come from its memory " +
+			"(`resourceVersion=0`)",
+	}, func(w *Workload) *bool { return &w.Consistent }, parameter.Switch("false", "true")),
+	parameter.New(parameter.Parameter[Workload]{
+		Name: "replicas", Of: "`deployment`", Has: func(w Workload) bool { return w.Resource == "deployment" },
+		Help: "pods of each Deployment, which start (default: none)",
+	}, func(w *Workload) *int { return &w.Replicas }, parameter.Int(1, MaxReplicas)),
+	parameter.New(parameter.Parameter[Workload]{
+		Name: "start", Of: "`pod`", Has: func(w Workload) bool { return w.Resource == "pod" }, Default: "false",
+		Help: "the pods fit a node and start there",
+	}, func(w *Workload) *bool { return &w.Start }, parameter.Switch("false", "true")),
+}, family.PaceParameters(func(w *Workload) *family.Pace { return &w.Pace }, Workload.defaultPace,
+	"20; 1 for calls that start pods")...)
+
+// Parse returns the workload with a name such as configmap/create, configmap/list:objects=100,consistent=true or
+// floor:rate=50.
 func Parse(text string) (Workload, error) {
-	name, options, _ := strings.Cut(text, ":")
+	name, _, _ := strings.Cut(text, ":")
 	var w Workload
 	if resource, verb, is := strings.Cut(name, "/"); is {
 		w.Call = Call{Resource: resource, Verb: verb}
 		if resource == "" {
-			return Workload{}, fmt.Errorf("%w: %q names no resource", family.ErrInvalid, text)
+			return Workload{}, fmt.Errorf("%q names no resource", text)
 		}
 	} else {
 		w.Verb = name
@@ -86,41 +109,15 @@ func Parse(text string) (Workload, error) {
 	if err := w.validateName(); err != nil {
 		return Workload{}, err
 	}
-	if err := family.Parameters(text, options, w.set); err != nil {
+	if err := parameters.Parse(&w, text); err != nil {
 		return Workload{}, err
 	}
 	return w.Resolved()
 }
 
-// parameters lists the parameters of a workload, in the order of the documentation.
-var parameters = append([]string{"objects", "consistent", "replicas", "start"}, family.PaceParameters...)
-
-func (w *Workload) set(key, value string) (err error) {
-	switch key {
-	case "objects":
-		w.Objects, err = family.Positive(strconv.Atoi(value))
-	case "consistent":
-		w.Consistent, err = strconv.ParseBool(value)
-	case "replicas":
-		w.Replicas, err = family.Positive(strconv.Atoi(value))
-	case "start":
-		w.Start, err = strconv.ParseBool(value)
-	default:
-		if err := family.CheckParameter("api", key, parameters); err != nil {
-			return err
-		}
-		return w.Pace.Set(key, value)
-	}
-	return err
-}
-
-// Resolved returns the workload with its defaults, or an error that wraps family.ErrInvalid and names the value that is
-// out of range.
+// Resolved returns the workload with its defaults, or an error that names the value that is out of range.
 func (w Workload) Resolved() (Workload, error) {
-	if w.Verb == "list" && w.Objects == 0 {
-		w.Objects = 1
-	}
-	w.Pace = w.Pace.OrDefault(w.defaultPace())
+	parameters.Fill(&w)
 	return w, w.validate()
 }
 
@@ -134,33 +131,21 @@ func (w Workload) defaultPace() family.Pace {
 }
 
 func (w Workload) validate() error {
+	if err := w.validateName(); err != nil {
+		return err
+	}
 	if err := w.Pace.Validate("api"); err != nil {
 		return err
 	}
 	if w.churns() && (w.Rate == 0 || w.Rate > maxChurn) {
-		return fmt.Errorf("%w: %s has a rate up to %d per second, the churn that Kubernetes' own objectives are about",
-			family.ErrInvalid, w.Call, maxChurn)
+		return fmt.Errorf("%s has a rate up to %d per second, the churn that Kubernetes' own objectives are about",
+			w.Call, maxChurn)
 	}
-	return w.Call.validate()
+	return parameters.Check(w)
 }
 
 // Title returns the workload's part of its case's name.
-func (w Workload) Title() string {
-	var options []string
-	if w.Objects > 1 {
-		options = append(options, fmt.Sprintf("objects=%d", w.Objects))
-	}
-	if w.Consistent {
-		options = append(options, "consistent=true")
-	}
-	if w.Replicas > 0 {
-		options = append(options, fmt.Sprintf("replicas=%d", w.Replicas))
-	}
-	if w.Start {
-		options = append(options, "start=true")
-	}
-	return family.Title(w.Call.String(), append(options, w.Pace.Options(w.defaultPace())...))
-}
+func (w Workload) Title() string { return parameters.Text(w.Call.String(), w) }
 
 // groups holds the headings under which reports show the calls of a resource together.
 var groups = map[string]string{"configmap": "ConfigMaps", "namespace": "Namespaces", "service": "Services",

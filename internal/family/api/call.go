@@ -88,36 +88,14 @@ func (c Call) String() string {
 	return c.Resource + "/" + c.Verb
 }
 
-func (c Call) validate() error {
-	if err := c.validateName(); err != nil {
-		return err
-	}
-	switch {
-	case c.Verb != "list" && (c.Objects != 0 || c.Consistent):
-		return fmt.Errorf("%w: only lists have objects and consistent", family.ErrInvalid)
-	case c.Replicas != 0 && c.Resource != "deployment":
-		return fmt.Errorf("%w: only deployments have replicas", family.ErrInvalid)
-	case c.Replicas < 0 || c.Replicas > MaxReplicas:
-		return fmt.Errorf("%w: replicas=%d is not from 1 to %d", family.ErrInvalid, c.Replicas, MaxReplicas)
-	case c.Start && c.Resource != "pod":
-		return fmt.Errorf("%w: only pods have start; the pods of a deployment start with replicas=", family.ErrInvalid)
-	case c.Objects < 0 || c.Objects > MaxObjects:
-		return fmt.Errorf("%w: objects=%d is not from 1 to %d", family.ErrInvalid, c.Objects, MaxObjects)
-	}
-	return nil
-}
-
 func (c Call) validateName() error {
 	switch {
 	case c.Resource == "" && !slices.Contains(VerbsWithoutResource(), c.Verb):
-		return fmt.Errorf("%w: %q is no call; there are RESOURCE/VERB, %s",
-			family.ErrInvalid, c.Verb, prose.Choices(c.Verb, VerbsWithoutResource()))
+		return fmt.Errorf("%q is no call; there are RESOURCE/VERB, %s", c.Verb, prose.Choices(c.Verb, VerbsWithoutResource()))
 	case c.Resource != "" && !slices.Contains(Resources(), c.Resource):
-		return fmt.Errorf("%w: there is no resource %q; there are %s",
-			family.ErrInvalid, c.Resource, prose.Choices(c.Resource, Resources()))
+		return fmt.Errorf("there is no resource %q; there are %s", c.Resource, prose.Choices(c.Resource, Resources()))
 	case c.Resource != "" && !slices.Contains(Verbs(c.Resource), c.Verb):
-		return fmt.Errorf("%w: %s has no verb %q; it has %s",
-			family.ErrInvalid, c.Resource, c.Verb, prose.Choices(c.Verb, Verbs(c.Resource)))
+		return fmt.Errorf("%s has no verb %q; it has %s", c.Resource, c.Verb, prose.Choices(c.Verb, Verbs(c.Resource)))
 	}
 	return nil
 }

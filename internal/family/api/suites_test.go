@@ -74,7 +74,7 @@ func TestKBenchStartsFewPods(t *testing.T) {
 
 // TestKBenchNames checks that the cases of K-Bench are those of the published table, with which reports compare them.
 func TestKBenchNames(t *testing.T) {
-	table, err := os.ReadFile("../../reference/tables/constellation-2.0-kbench.yaml")
+	table, err := os.ReadFile("../../published/tables/constellation-2.0-kbench.yaml")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -53,7 +53,8 @@ func Family(tools ...family.Tool) family.Family {
 	published := Workload{Application: Vault, Name: vault.Published}
 	published.Pace = published.defaultPace()
 	return family.Family{
-		Name: "app", Paths: []string{Path}, Parse: parse, Suites: suites(), Tools: tools,
+		Name: "app", Paths: []string{Path}, Parse: parse, Parameters: family.ParametersOf(parameters), Suites: suites(),
+		Tools: tools,
 		File:  &family.SuiteFile{About: "each description of requests in a YAML file is a case", Read: fileSuite},
 		Kinds: []family.Sample{{Name: "app", Workload: published}},
 		Offers: []family.Sample{
@@ -84,36 +85,32 @@ var vaultLoads = append(slices.Clip(vault.Operations), vault.Mix, vault.Publishe
 
 var descriptionName = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]{0,62}$`)
 
+var parameters = family.PaceParameters(func(w *Workload) *family.Pace { return &w.Pace }, Workload.defaultPace,
+	"20; `vault/published` has 1300 clients")
+
 func parse(_, name, definition string) (family.Workload, error) { return Parse(name, definition) }
 
 // Parse reads a workload as Title writes it: http/NAME, vault/encrypt:rate=500, vault/mix:knee=100ms. text is the
-// description of http/NAME. Every error wraps family.ErrInvalid.
+// description of http/NAME.
 func Parse(name, text string) (Workload, error) {
-	head, options, _ := strings.Cut(name, ":")
+	head, _, _ := strings.Cut(name, ":")
 	of, what, _ := strings.Cut(head, "/")
 	w := Workload{Application: of, Name: what, Text: text}
 	if err := w.validateName(name); err != nil {
 		return Workload{}, err
 	}
-	set := func(key, value string) error {
-		if err := family.CheckParameter(of, key, family.PaceParameters); err != nil {
-			return err
-		}
-		return w.Pace.Set(key, value)
-	}
-	if err := family.Parameters(name, options, set); err != nil {
+	if err := parameters.Parse(&w, name); err != nil {
 		return Workload{}, err
 	}
 	return w.Resolved()
 }
 
-// Resolved returns the workload with its defaults, or an error that wraps family.ErrInvalid and names the value that is
-// out of range.
+// Resolved returns the workload with its defaults, or an error that names the value that is out of range.
 func (w Workload) Resolved() (Workload, error) {
 	if w.Name == vault.Published && w.Application == Vault && w.Clients == 0 {
 		w.Clients = publishedWorkers
 	}
-	w.Pace = w.Pace.OrDefault(w.defaultPace())
+	parameters.Fill(&w)
 	if err := w.Pace.Validate(w.Application); err != nil {
 		return w, err
 	}
@@ -131,25 +128,22 @@ func (w Workload) defaultPace() family.Pace {
 func (w Workload) validateName(given string) error {
 	switch {
 	case w.Application != HTTP && w.Application != Vault:
-		return fmt.Errorf("%w: %q is neither http/NAME nor vault/%s",
-			family.ErrInvalid, given, strings.Join(vaultLoads, ", vault/"))
+		return fmt.Errorf("%q is neither http/NAME nor vault/%s", given, strings.Join(vaultLoads, ", vault/"))
 	case w.Application == Vault && !slices.Contains(vaultLoads, w.Name):
-		return fmt.Errorf("%w: %q can't be asked of Vault; there are %s",
-			family.ErrInvalid, w.Name, prose.Choices(w.Name, vaultLoads))
+		return fmt.Errorf("%q can't be asked of Vault; there are %s", w.Name, prose.Choices(w.Name, vaultLoads))
 	case w.Application == Vault:
 		return nil
 	case !descriptionName.MatchString(w.Name):
-		return fmt.Errorf("%w: a name is letters, digits, dots, dashes and underscores, not %q", family.ErrInvalid, w.Name)
+		return fmt.Errorf("a name is letters, digits, dots, dashes and underscores, not %q", w.Name)
 	case w.Text == "":
-		return fmt.Errorf("%w: nothing says what http/%s asks; its file is named by the suite, as in --suite app:FILE",
-			family.ErrInvalid, w.Name)
+		return fmt.Errorf("nothing says what http/%s asks; its file is named by the suite, as in --suite app:FILE", w.Name)
 	}
 	return nil
 }
 
 // Title returns the workload's part of its case's name.
 func (w Workload) Title() string {
-	return family.Title(w.Application+"/"+w.Name, w.Pace.Options(w.defaultPace()))
+	return parameters.Text(w.Application+"/"+w.Name, w)
 }
 
 // subject returns a description of the requests for readers: "Vault encrypt".

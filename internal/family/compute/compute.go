@@ -7,6 +7,7 @@
 package compute
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"slices"
@@ -15,6 +16,7 @@ import (
 
 	"github.com/knotmeter/knotmeter/internal/family"
 	"github.com/knotmeter/knotmeter/internal/metric"
+	"github.com/knotmeter/knotmeter/internal/parameter"
 	"github.com/knotmeter/knotmeter/internal/prose"
 	"github.com/knotmeter/knotmeter/internal/unit"
 )
@@ -26,26 +28,22 @@ const path = "compute"
 func Family(tools ...family.Tool) family.Family {
 	var samples []family.Sample
 	for _, k := range kinds {
-		samples = append(samples, family.Sample{Name: string(k.name), Workload: Workload{Kind: k.name, CPUs: k.cpus}})
+		w := Workload{Kind: k.name, CPUs: k.name.properties().cpus}
+		samples = append(samples, family.Sample{Name: string(k.name), Workload: w})
 	}
 	return family.Family{
 		Name: path, Paths: []string{path}, Suites: suites(), Tools: tools, Kinds: samples,
-		Offers: []family.Sample{{Name: path, Workload: Workload{Kind: Sort, CPUs: OneCPU}}},
-		Parse:  func(_, name, _ string) (family.Workload, error) { return Parse(name) },
+		Offers:     []family.Sample{{Name: path, Workload: Workload{Kind: Sort, CPUs: OneCPU}}},
+		Parse:      func(_, name, _ string) (family.Workload, error) { return Parse(name) },
+		Parameters: family.ParametersOf(parameters),
 	}
 }
 
 // ByOthers reports whether only programs of others carry out the kind, because it is defined by one of them.
-func (k Kind) ByOthers() bool {
-	of, _ := find(k)
-	return of.byOthers
-}
+func (k Kind) ByOthers() bool { return k.properties().byOthers }
 
 // Busy reports whether the workload keeps its CPUs busy all the time, and does not sleep or wait.
-func (w Workload) Busy() bool {
-	k, _ := find(w.Kind)
-	return k.metric != metric.P50 || w.Kind == FileOpen
-}
+func (w Workload) Busy() bool { return w.Kind.properties().metric != metric.P50 || w.Kind == FileOpen }
 
 // CPUs is how many CPUs a workload uses at the same time: a number from 1 on, or one of the words below.
 type CPUs string
@@ -109,29 +107,59 @@ type Workload struct {
 	Pages Pages // empty: the kind has no choice
 }
 
-// Parse reads a workload as Title writes it: sort, memory-latency:set=16KiB, memory-walk:pages=huge,cpus=all. Every
-// error wraps family.ErrInvalid.
+// parameters are those of all kinds, in the order of canonical names.
+var parameters = parameter.Schema[Workload]{
+	parameter.New(parameter.Parameter[Workload]{
+		Name: "pages", Of: "`memory-walk`", Has: func(w Workload) bool { return w.Kind.properties().pages },
+		Help: "size of the pages of the working set, `huge` for the kernel's transparent huge pages; it has to be given",
+	}, func(w *Workload) *Pages { return &w.Pages }, parameter.OneOf(SmallPages, HugePages)),
+	parameter.New(parameter.Parameter[Workload]{
+		Name: "set", Of: "`memory-*`, `page-fault`", Has: func(w Workload) bool { return w.Kind.properties().largest > 0 },
+		Default: "64MiB to 384MiB; of `memory-latency` it has to be given",
+		DefaultOf: func(w Workload) string {
+			if set := w.Kind.properties().set; set > 0 {
+				return parameter.SizeText(set)
+			}
+			return ""
+		},
+		Help: "working set of each CPU, whole pages of 4 KiB; each kind has limits of its own",
+	}, func(w *Workload) *int { return &w.Set }, parameter.Size(smallPage, gib, parameter.SizeText)),
+	parameter.New(parameter.Parameter[Workload]{
+		Name: "cpus", Of: "all but `futex-wake`", Has: func(w Workload) bool { return !w.Kind.properties().fixedCPUs },
+		Default:   "1, of `compare-and-swap` 2",
+		DefaultOf: func(w Workload) string { return string(w.Kind.properties().cpus) },
+		Help:      "how many CPUs do the same at the same time",
+	}, func(w *Workload) *CPUs { return &w.CPUs }, parameter.Values[CPUs]{
+		Valid: fmt.Sprintf("1 to %d, core (all hardware threads of one core) or all", maxCPUs),
+		Parse: parseCPUs, Format: func(c CPUs) string { return string(c) },
+	}),
+}
+
+// Parse returns the workload with a name such as sort, memory-latency:set=16KiB or memory-walk:pages=huge,cpus=all.
 func Parse(text string) (Workload, error) {
-	name, options, _ := strings.Cut(text, ":")
+	name, _, _ := strings.Cut(text, ":")
 	k, ok := find(Kind(name))
 	if !ok {
-		return Workload{}, fmt.Errorf("%w: there is no kind %q; there are %s", family.ErrInvalid, name,
-			prose.Choices(name, names()))
+		return Workload{}, fmt.Errorf("there is no kind %q; there are %s", name, prose.Choices(name, names()))
 	}
-	w := Workload{Kind: k.name, CPUs: k.cpus, Set: k.set}
-	err := family.Parameters(text, options, func(key, value string) error {
-		if err := family.CheckParameter(name, key, k.parameters); err != nil {
-			return err
-		}
-		return w.set(key, value)
-	})
-	if err != nil {
+	w := Workload{Kind: k.name}
+	if err := parameters.Parse(&w, text); err != nil {
 		return Workload{}, err
 	}
+	parameters.Fill(&w)
+	if k.fixedCPUs {
+		w.CPUs = k.cpus
+	}
 	if err := w.validate(k); err != nil {
-		return Workload{}, fmt.Errorf("%w: %q: %w", family.ErrInvalid, text, err)
+		return Workload{}, fmt.Errorf("%q: %w", text, err)
 	}
 	return w, nil
+}
+
+// properties returns the properties of a kind that exists.
+func (k Kind) properties() kind {
+	of, _ := find(k)
+	return of
 }
 
 // find returns the properties of a kind.
@@ -140,7 +168,9 @@ func find(name Kind) (kind, bool) {
 	if i < 0 {
 		return kind{}, false
 	}
-	return kinds[i], true
+	k := kinds[i]
+	k.cpus = cmp.Or(k.cpus, OneCPU)
+	return k, true
 }
 
 // Kinds returns all kinds, in the order of the documentation.
@@ -160,67 +190,25 @@ func names() []string {
 	return list
 }
 
-// set sets one of the parameters of the table.
-func (w *Workload) set(key, value string) (err error) {
-	switch key {
-	case cpusParameter:
-		w.CPUs, err = parseCPUs(value)
-	case setParameter:
-		w.Set, err = family.Positive(unit.ParseSize(value))
-	case pagesParameter:
-		if w.Pages = Pages(value); w.Pages != SmallPages && w.Pages != HugePages {
-			err = fmt.Errorf("it is %s or %s", SmallPages, HugePages)
-		}
-	}
-	return err
-}
-
 // validate returns an error unless the workload has all that its kind needs, within the limits.
 func (w Workload) validate(k kind) error {
 	switch {
 	case k.largest > 0 && w.Set == 0:
 		return fmt.Errorf("%s needs the size of the working set: %[1]s:set=256MiB", k.name)
 	case k.largest > 0 && (w.Set < k.smallest || w.Set > k.largest || w.Set%smallPage != 0):
-		return fmt.Errorf("set=%s is not from %s to %s, in whole pages of %s", formatSize(w.Set), formatSize(k.smallest),
-			formatSize(k.largest), formatSize(smallPage))
-	case slices.Contains(k.parameters, pagesParameter) && w.Pages == "":
+		return fmt.Errorf("set=%s is not from %s to %s, in whole pages of %s", parameter.SizeText(w.Set),
+			parameter.SizeText(k.smallest), parameter.SizeText(k.largest), parameter.SizeText(smallPage))
+	case k.pages && w.Pages == "":
 		return fmt.Errorf("%s needs the size of pages: %[1]s:pages=%[2]s or %[1]s:pages=%[3]s", k.name, SmallPages, HugePages)
 	case w.Pages == HugePages && w.Set%hugePage != 0:
-		return fmt.Errorf("set=%s is not a multiple of %s", formatSize(w.Set), formatSize(hugePage))
+		return fmt.Errorf("set=%s is not a multiple of %s", parameter.SizeText(w.Set), parameter.SizeText(hugePage))
 	case w.CPUs == OneCPU && k.cpus != OneCPU:
 		return errors.New("it takes at least two CPUs")
 	}
 	return nil
 }
 
-// formatSize returns a size as a name has it: 16KiB.
-func formatSize(bytes int) string {
-	for _, of := range []struct {
-		name string
-		size int
-	}{{"GiB", gib}, {"MiB", mib}, {"KiB", kib}} {
-		if bytes > 0 && bytes%of.size == 0 {
-			return strconv.Itoa(bytes/of.size) + of.name
-		}
-	}
-	return strconv.Itoa(bytes)
-}
-
-// Title returns the workload's part of its case's name. Defaults are not written.
-func (w Workload) Title() string {
-	k, _ := find(w.Kind)
-	var options []string
-	for _, p := range k.parameters {
-		switch {
-		case p == pagesParameter:
-			options = append(options, p+"="+string(w.Pages))
-		case p == setParameter && w.Set != k.set:
-			options = append(options, p+"="+formatSize(w.Set))
-		case p == cpusParameter && w.CPUs != k.cpus:
-			options = append(options, p+"="+string(w.CPUs))
-		}
-	}
-	return family.Title(string(w.Kind), options)
-}
+// Title returns the workload's part of its case's name.
+func (w Workload) Title() string { return parameters.Text(string(w.Kind), w) }
 
 func (w Workload) String() string { return path + "/" + w.Title() }

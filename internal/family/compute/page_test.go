@@ -22,14 +22,11 @@ func TestPage(t *testing.T) {
 	}
 	table := "| Workload | Verdicts are about | Counts | Stresses | Does not measure |\n|---|---|---|---|---|\n"
 	for _, k := range kinds {
-		var parameters []string
-		for _, p := range k.parameters {
-			parameters = append(parameters, "`"+p+"=`")
+		takes := "<br>"
+		for _, p := range parameters.HelpOf(Workload{Kind: k.name}) {
+			takes += "`" + p.Name + "=` "
 		}
-		takes := ""
-		if len(parameters) > 0 {
-			takes = "<br>" + strings.Join(parameters, " ")
-		}
+		takes = strings.TrimSuffix(strings.TrimSpace(takes), "<br>")
 		table += fmt.Sprintf("| `%s`%s | `%s` | %s | %s | %s |\n", k.name, takes, k.metric, k.counts, k.about, k.not)
 	}
 	if !workloadTable.Match(text) {

@@ -6,6 +6,7 @@ import (
 
 	"github.com/knotmeter/knotmeter/internal/family"
 	"github.com/knotmeter/knotmeter/internal/metric"
+	"github.com/knotmeter/knotmeter/internal/parameter"
 	"github.com/knotmeter/knotmeter/internal/result"
 	"github.com/knotmeter/knotmeter/internal/targets"
 )
@@ -22,7 +23,7 @@ const AloneShare = 0.25
 
 // Traits returns the traits of the workload. It needs a client, whose machine it measures, and nothing else.
 func (w Workload) Traits() family.Traits {
-	k, _ := find(w.Kind)
+	k := w.Kind.properties()
 	t := family.Traits{
 		Path: path, Kind: w.Title(), Metric: k.metric, Load: result.Load{Local: true},
 		Words:   result.Words{Subject: w.subject(k), Quantity: quantities[k.metric]},
@@ -61,7 +62,7 @@ func (w Workload) details(k kind) []string {
 		list = append(list, "huge pages")
 	}
 	if w.Set != k.set {
-		size := formatSize(w.Set)
+		size := parameter.SizeText(w.Set)
 		number := strings.TrimRight(size, "KMGiB")
 		list = append(list, number+" "+strings.TrimPrefix(size, number))
 	}

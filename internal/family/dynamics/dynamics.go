@@ -26,6 +26,7 @@ import (
 
 	"github.com/knotmeter/knotmeter/internal/family"
 	"github.com/knotmeter/knotmeter/internal/host"
+	"github.com/knotmeter/knotmeter/internal/parameter"
 	"github.com/knotmeter/knotmeter/internal/prose"
 	"github.com/knotmeter/knotmeter/internal/result"
 	"github.com/knotmeter/knotmeter/internal/targets"
@@ -36,12 +37,14 @@ const path = "dynamics"
 
 // Family returns the family of changes, measured by the tools.
 func Family(tools ...family.Tool) family.Family {
-	first := Workload{Change: PolicyDeny}.resolved()
+	first := Workload{Change: PolicyDeny}
+	parameters.Fill(&first)
 	return family.Family{
 		Name: path, Paths: []string{path}, Suites: suites(), Tools: tools,
-		Kinds:  []family.Sample{{Name: path, Workload: first}},
-		Offers: []family.Sample{{Name: "changes of a network", Workload: first}},
-		Parse:  func(_, name, _ string) (family.Workload, error) { return Parse(name) },
+		Kinds:      []family.Sample{{Name: path, Workload: first}},
+		Offers:     []family.Sample{{Name: "changes of a network", Workload: first}},
+		Parse:      func(_, name, _ string) (family.Workload, error) { return Parse(name) },
+		Parameters: family.ParametersOf(parameters),
 	}
 }
 
@@ -56,29 +59,44 @@ type Workload struct {
 
 // Limits of a workload.
 const (
-	maxTrials       = 20
-	defaultInterval = time.Millisecond
-	minInterval     = 500 * time.Microsecond
-	maxInterval     = 100 * time.Millisecond
+	maxTrials   = 20
+	minInterval = 500 * time.Microsecond
+	maxInterval = 100 * time.Millisecond
 	// TrialTimeout is how long a trial waits for a change to show. If the change does not show in that time, the trial
 	// is censored: the change took longer.
 	TrialTimeout = 20 * time.Second
 )
 
-// Parse reads a workload as Title writes it: policy-deny, endpoint-gone:how=abrupt,at=same,trials=3. Every error wraps
-// family.ErrInvalid.
+// parameters are those of all changes, in the order of canonical names.
+var parameters = parameter.Schema[Workload]{
+	parameter.New(parameter.Parameter[Workload]{
+		Name: "at", Default: "other", Help: "on which node the pods are, seen from the prober",
+	}, func(w *Workload) *bool { return &w.Same }, parameter.Switch("other", "same")),
+	parameter.New(parameter.Parameter[Workload]{
+		Name: "how", Of: "`endpoint-gone`", Has: func(w Workload) bool { return w.Change == EndpointGone },
+		Default: "graceful", Help: "whether the pod ends with notice or without",
+	}, func(w *Workload) *bool { return &w.Abrupt }, parameter.Switch("graceful", "abrupt")),
+	parameter.New(parameter.Parameter[Workload]{
+		Name: "trials", Default: "as many as take some six seconds",
+		DefaultOf: func(w Workload) string { return strconv.Itoa(kinds[w.Change].trials) }, Help: "changes in a run",
+	}, func(w *Workload) *int { return &w.Trials }, parameter.Int(1, maxTrials)),
+	parameter.New(parameter.Parameter[Workload]{
+		Name: "interval", Default: "1ms", Help: "time between probes of a kind",
+	}, func(w *Workload) *time.Duration { return &w.Interval }, parameter.Duration(minInterval, maxInterval)),
+}
+
+// Parse returns the workload with a name such as policy-deny or endpoint-gone:how=abrupt,at=same,trials=3.
 func Parse(text string) (Workload, error) {
-	name, options, _ := strings.Cut(text, ":")
+	name, _, _ := strings.Cut(text, ":")
 	w := Workload{Change: Change(name)}
 	if kinds[w.Change].trials == 0 {
-		return Workload{}, fmt.Errorf("%w: there is no change %q; there are %s", family.ErrInvalid, name,
-			prose.Choices(name, names()))
+		return Workload{}, fmt.Errorf("there is no change %q; there are %s", name, prose.Choices(name, names()))
 	}
-	if err := family.Parameters(text, options, w.set); err != nil {
+	if err := parameters.Parse(&w, text); err != nil {
 		return Workload{}, err
 	}
-	w = w.resolved()
-	return w, w.validate()
+	parameters.Fill(&w)
+	return w, parameters.Check(w)
 }
 
 func names() []string {
@@ -89,73 +107,8 @@ func names() []string {
 	return list
 }
 
-// parameters lists the parameters of a workload, in the order of the documentation.
-var parameters = []string{"at", "how", "trials", "interval"}
-
-func (w *Workload) set(key, value string) (err error) {
-	choose := func(yes, no string) (bool, error) {
-		if value != yes && value != no {
-			return false, fmt.Errorf("it is neither %s nor %s", no, yes)
-		}
-		return value == yes, nil
-	}
-	switch key {
-	case "at":
-		w.Same, err = choose("same", "other")
-	case "how":
-		if w.Change != EndpointGone {
-			return fmt.Errorf("only %s has how=", EndpointGone)
-		}
-		w.Abrupt, err = choose("abrupt", "graceful")
-	case "trials":
-		w.Trials, err = family.Positive(strconv.Atoi(value))
-	case "interval":
-		w.Interval, err = family.Positive(time.ParseDuration(value))
-	default:
-		return family.CheckParameter(path, key, parameters)
-	}
-	return err
-}
-
-// resolved returns the workload with its defaults.
-func (w Workload) resolved() Workload {
-	if w.Trials == 0 {
-		w.Trials = kinds[w.Change].trials
-	}
-	if w.Interval == 0 {
-		w.Interval = defaultInterval
-	}
-	return w
-}
-
-func (w Workload) validate() error {
-	switch {
-	case w.Trials > maxTrials:
-		return fmt.Errorf("%w: trials=%d is more than %d; a block has a run, and there are many blocks", family.ErrInvalid,
-			w.Trials, maxTrials)
-	case w.Interval < minInterval || w.Interval > maxInterval:
-		return fmt.Errorf("%w: interval=%v is not from %v to %v", family.ErrInvalid, w.Interval, minInterval, maxInterval)
-	}
-	return nil
-}
-
 // Title returns the workload's part of its case's name.
-func (w Workload) Title() string {
-	var options []string
-	if w.Same {
-		options = append(options, "at=same")
-	}
-	if w.Abrupt {
-		options = append(options, "how=abrupt")
-	}
-	if w.Trials != kinds[w.Change].trials {
-		options = append(options, fmt.Sprintf("trials=%d", w.Trials))
-	}
-	if w.Interval != defaultInterval {
-		options = append(options, "interval="+w.Interval.String())
-	}
-	return family.Title(string(w.Change), options)
-}
+func (w Workload) Title() string { return parameters.Text(string(w.Change), w) }
 
 func (w Workload) String() string { return path + "/" + w.Title() }
 

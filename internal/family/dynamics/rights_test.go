@@ -12,7 +12,7 @@ import (
 func TestRightsGolden(t *testing.T) {
 	text := ""
 	for _, c := range changes {
-		needs := Workload{Change: c}.resolved().Traits().Needs
+		needs := Workload{Change: c}.Traits().Needs
 		if text += string(c) + "\n"; !needs.AsksAPI || !needs.ProbesPods {
 			t.Errorf("%s needs %+v", c, needs)
 		}

@@ -34,6 +34,7 @@ import (
 
 	"github.com/knotmeter/knotmeter/internal/family"
 	"github.com/knotmeter/knotmeter/internal/load/netload"
+	"github.com/knotmeter/knotmeter/internal/parameter"
 	"github.com/knotmeter/knotmeter/internal/result"
 	"github.com/knotmeter/knotmeter/internal/targets"
 	"github.com/knotmeter/knotmeter/internal/unit"
@@ -41,7 +42,10 @@ import (
 
 // Family returns the family of network workloads with its tools.
 func Family(tools ...family.Tool) family.Family {
-	f := family.Family{Name: "network", Parse: parse, Suites: []family.Suite{fullSuite(), quickSuite()}, Tools: tools}
+	f := family.Family{
+		Name: "network", Parse: parse, Parameters: parameters, Suites: []family.Suite{fullSuite(), quickSuite()},
+		Tools: tools,
+	}
 	for _, p := range result.Paths() {
 		f.Paths = append(f.Paths, string(p))
 		stream := netload.Spec{Kind: netload.TCPStream, Flows: 1}
@@ -73,11 +77,18 @@ type Workload struct {
 }
 
 func parse(path, name, _ string) (family.Workload, error) {
-	s, err := Parse(name)
+	s, err := netload.Parse(name)
 	return Workload{result.Path(path), s}, err
 }
 
-func (w Workload) String() string { return string(w.Path) + "/" + Name(w.Spec) }
+func parameters(of family.Workload) []parameter.Help {
+	if w, is := of.(Workload); is {
+		return netload.Parameters().HelpOf(w.Spec)
+	}
+	return netload.Parameters().Help()
+}
+
+func (w Workload) String() string { return string(w.Path) + "/" + w.Name() }
 
 // subject returns a path in plain words: "Pod → pod, other node".
 func subject(p result.Path) string {
@@ -103,7 +114,7 @@ func subject(p result.Path) string {
 // Traits returns the traits of the case.
 func (w Workload) Traits() family.Traits {
 	t := family.Traits{
-		Path: string(w.Path), Kind: Name(w.Spec), Metric: Metric(w.Spec),
+		Path: string(w.Path), Kind: w.Name(), Metric: Metric(w.Spec),
 		Needs: targets.Placement{Path: w.Path, Datagrams: w.Kind.UDP() || w.Kind == netload.Ping},
 		Load:  result.Load{BothWays: w.Direction == netload.Both},
 		Words: result.Words{Subject: subject(w.Path), Quantity: quantity(w.Kind)},
@@ -185,14 +196,12 @@ const jumbo = 9000
 func (w Workload) Capped(rate float64) (family.Workload, error) {
 	switch {
 	case w.Kind == netload.UDPUnpaced:
-		return nil, fmt.Errorf("%w: %s sends as fast as it can; udp-stream can be limited", family.ErrInvalid, w)
+		return nil, fmt.Errorf("%s sends as fast as it can; udp-stream can be limited", w)
 	case w.Kind.Stream() || w.Kind == netload.TCPRRLoaded:
 		w.MaxRate = min(w.Limit(), rate)
 	}
 	var err error
-	if w.Spec, err = w.Resolved(); err != nil {
-		err = fmt.Errorf("%w: %w", family.ErrInvalid, err)
-	}
+	w.Spec, err = w.Resolved()
 	return w, err
 }
 

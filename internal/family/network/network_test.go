@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	"github.com/knotmeter/knotmeter/internal/family"
+	"github.com/knotmeter/knotmeter/internal/load/netload"
 )
 
 // TestDisturbs checks the documented limits for targets with other users.
@@ -27,12 +28,40 @@ func TestDisturbs(t *testing.T) {
 		"tcp-crr":                              "it opens connections as fast as the network carries",
 		"tcp-crr:rate=101":                     "101 new connections per second are more than 100",
 	} {
-		s, err := Parse(text)
+		s, err := netload.Parse(text)
 		if err != nil {
 			t.Fatal(err)
 		}
 		if got := (Workload{Spec: s}).Disturbs(family.Times{}); got != want {
 			t.Errorf("%s: %q, want %q", text, got, want)
+		}
+	}
+}
+
+func TestKinds(t *testing.T) {
+	for _, test := range []struct {
+		text                  string
+		stream, udp, openLoop bool
+		metric                string
+	}{
+		{"tcp-stream", true, false, false, "throughput"},
+		{"udp-stream:rate=5", true, true, false, "throughput"},
+		{"udp-stream-unpaced", true, true, false, "throughput"},
+		{"tcp-rr", false, false, false, "p50"},
+		{"tcp-rr:rate=5", false, false, true, "p50"},
+		{"udp-rr:rate=5", false, true, true, "p50"},
+		{"tcp-crr", false, false, false, "p50"},
+		{"tcp-rr-loaded", false, false, false, "p50"},
+		{"ping", false, false, false, "p50"},
+	} {
+		s, err := netload.Parse(test.text)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if s.Kind.Stream() != test.stream || s.Kind.UDP() != test.udp ||
+			s.OpenLoop() != test.openLoop || Metric(s) != test.metric {
+			t.Errorf("%s: stream %v, UDP %v, open loop %v, metric %s",
+				test.text, s.Kind.Stream(), s.Kind.UDP(), s.OpenLoop(), Metric(s))
 		}
 	}
 }

@@ -9,8 +9,8 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/knotmeter/knotmeter/internal/family"
 	"github.com/knotmeter/knotmeter/internal/metric"
+	"github.com/knotmeter/knotmeter/internal/parameter"
 	"github.com/knotmeter/knotmeter/internal/unit"
 )
 
@@ -164,75 +164,67 @@ const jobPrefix = "job/"
 // readWrites are the values of rw.
 var readWrites = []string{"read", "write", "randread", "randwrite", "rw", "randrw"}
 
-// Parse reads a job as Title writes it. text is the definition of a user-defined job, and empty otherwise. Every error
-// wraps family.ErrInvalid.
+// parameters are those of all jobs that are not user-defined, in the order of canonical names.
+var parameters = parameter.Schema[Job]{
+	parameter.New(parameter.Parameter[Job]{
+		Name: "ioengine", Default: "libaio",
+		Help: "with `sync` each process waits for each operation, so the queue depth is 1; a job file can have others",
+	}, func(j *Job) *bool { return &j.Sync }, parameter.Switch("libaio", "sync")),
+	parameter.New(parameter.Parameter[Job]{
+		Name: "file-per-job",
+		Help: "size of a file for each process (default: one file for all by [the rule](#how-a-run-goes)); not on devices",
+	}, func(j *Job) *int64 { return &j.FilePerJob }, parameter.Values[int64]{
+		Valid: "whole MiB, such as 1g; all files together at most 1 TiB", Parse: parseSize,
+		Format: func(size int64) string { return inWhole(size, "g", "m") },
+		Is:     func(size int64) bool { return size >= 1<<20 && size%(1<<20) == 0 && size <= maxFiles },
+	}),
+	parameter.New(parameter.Parameter[Job]{
+		Name: "gtod-reduce", Default: "no",
+		Help: "fio measures no latencies and reads the clock less often; verdicts are about `rate` or `throughput`",
+	}, func(j *Job) *bool { return &j.Untimed }, parameter.Switch("no", "yes")),
+	parameter.New(parameter.Parameter[Job]{
+		Name: "precondition", Default: "no",
+		Help: "of jobs that write: runs the job until its rate is [steady](#steady-state) before it counts",
+	}, func(j *Job) *bool { return &j.Precondition }, parameter.Switch("no", "yes")),
+}
+
+// Parse reads a job as Title writes it. text is the definition of a user-defined job, and empty otherwise.
 func Parse(name, text string) (Job, error) {
 	if own, is := strings.CutPrefix(name, jobPrefix); is {
 		j := Job{Name: own, Text: text}
 		return j, j.validateOwn()
 	}
-	base, parameters, _ := strings.Cut(name, ":")
+	base, _, _ := strings.Cut(name, ":")
 	m := jobName.FindStringSubmatch(base)
 	if m == nil {
-		return Job{}, fmt.Errorf("%w: %q is no job of storage, such as randread-4k-qd64, randrw70-4k-qd16-jobs4, "+
-			"write-2300-qd1-fdatasync or randwrite-4k-qd1-jobs4:ioengine=sync", family.ErrInvalid, name)
+		return Job{}, fmt.Errorf("%q is no job of storage, such as randread-4k-qd64, randrw70-4k-qd16-jobs4, "+
+			"write-2300-qd1-fdatasync or randwrite-4k-qd1-jobs4:ioengine=sync", name)
 	}
 	block, err := unit.ParseSize(strings.ToUpper(m[3]))
 	if strings.HasSuffix(m[3], "k") || strings.HasSuffix(m[3], "m") {
 		block, err = unit.ParseSize(strings.ToUpper(m[3]) + "iB") // fio's k and m are powers of two
 	}
 	if err != nil {
-		return Job{}, fmt.Errorf("%w: %q: %w", family.ErrInvalid, name, err)
+		return Job{}, fmt.Errorf("%q: %w", name, err)
 	}
 	// The texts are digits only, and numbers too large for an int are out of range too.
 	number := func(text string) int { n, _ := strconv.Atoi(text); return n }
 	j := Job{ReadWrite: m[1], Block: block, Depth: number(m[4]), Jobs: max(number(m[5]), 1), Fdatasync: m[6] != ""}
 	if j.Depth == 0 || m[5] == "0" {
-		return Job{}, fmt.Errorf("%w: %q: a queue depth and a number of jobs are at least 1", family.ErrInvalid, name)
+		return Job{}, fmt.Errorf("%q: a queue depth and a number of jobs are at least 1", name)
 	}
 	if m[2] != "" || j.Mixed() {
 		if j.Mix = number(m[2]); m[2] == "" {
 			j.Mix = 50 // fio's default
 		}
 		if !j.Mixed() {
-			return Job{}, fmt.Errorf("%w: %q: only rw and randrw have a share of reads", family.ErrInvalid, name)
+			return Job{}, fmt.Errorf("%q: only rw and randrw have a share of reads", name)
 		}
 	}
-	if err := family.Parameters(name, parameters, j.set); err != nil {
+	if err := parameters.Parse(&j, name); err != nil {
 		return Job{}, err
 	}
 	return j.Resolved()
-}
-
-// set sets a parameter of a job's name.
-func (j *Job) set(key, value string) error {
-	if err := family.CheckParameter("a job of storage", key, parameters); err != nil {
-		return err
-	}
-	var err error
-	switch key {
-	case "precondition":
-		j.Precondition, err = yesOrNo(value)
-	case "gtod-reduce":
-		j.Untimed, err = yesOrNo(value)
-	case "file-per-job":
-		j.FilePerJob, err = parseSize(value)
-	default:
-		if j.Sync = value == "sync"; !j.Sync && value != "libaio" {
-			err = errors.New("it is libaio or sync; a job file (--suite storage:FILE) can have others")
-		}
-	}
-	return err
-}
-
-// parameters are the parameters of a job, in the order of its title.
-var parameters = []string{"ioengine", "file-per-job", "gtod-reduce", "precondition"}
-
-func yesOrNo(value string) (bool, error) {
-	if value != "yes" && value != "no" {
-		return false, errors.New("it is yes or no")
-	}
-	return value == "yes", nil
 }
 
 // Title returns the job's part of its case's name.
@@ -251,27 +243,13 @@ func (j Job) Title() string {
 	if j.Fdatasync {
 		name += "-fdatasync"
 	}
-	var options []string
-	if j.Sync {
-		options = append(options, "ioengine=sync")
-	}
-	if j.FilePerJob > 0 {
-		options = append(options, "file-per-job="+inWhole(j.FilePerJob, "g", "m"))
-	}
-	if j.Untimed {
-		options = append(options, "gtod-reduce=yes")
-	}
-	if j.Precondition {
-		options = append(options, "precondition=yes")
-	}
-	return family.Title(name, options)
+	return parameters.Text(name, j)
 }
 
 // blockText formats a size as fio does: 1 MiB is 1m, even if a published job has 1024k.
 func blockText(n int) string { return inUnits(n, "m", "k", "") }
 
-// Resolved returns the job with fio's defaults, or an error that wraps family.ErrInvalid and names the value that is
-// out of range.
+// Resolved returns the job with fio's defaults, or an error that names the value that is out of range.
 func (j Job) Resolved() (Job, error) {
 	if j.Name == "" {
 		j.Depth, j.Jobs = cmp.Or(j.Depth, 1), cmp.Or(j.Jobs, 1)
@@ -284,48 +262,39 @@ func (j Job) validate() error {
 	case j.Name != "":
 		return j.validateOwn()
 	case !slices.Contains(readWrites, j.ReadWrite):
-		return fmt.Errorf("%w: rw=%s is not one of read, write, randread, randwrite, rw and randrw",
-			family.ErrInvalid, j.ReadWrite)
+		return fmt.Errorf("rw=%s is not one of read, write, randread, randwrite, rw and randrw", j.ReadWrite)
 	case j.Block < 512 || j.Block > maxBlock:
-		return fmt.Errorf("%w: a block of %d bytes is not from 512 to %d", family.ErrInvalid, j.Block, maxBlock)
+		return fmt.Errorf("a block of %d bytes is not from 512 to %d", j.Block, maxBlock)
 	case j.Depth < 1 || j.Depth > maxDepth:
-		return fmt.Errorf("%w: a queue depth of %d is not from 1 to %d", family.ErrInvalid, j.Depth, maxDepth)
+		return fmt.Errorf("a queue depth of %d is not from 1 to %d", j.Depth, maxDepth)
 	case j.Jobs < 1 || j.Jobs > maxJobs:
-		return fmt.Errorf("%w: %d jobs are not from 1 to %d", family.ErrInvalid, j.Jobs, maxJobs)
+		return fmt.Errorf("%d jobs are not from 1 to %d", j.Jobs, maxJobs)
 	case j.Mix < 0 || j.Mix > 100:
-		return fmt.Errorf("%w: a share of reads of %d %% is not from 0 to 100", family.ErrInvalid, j.Mix)
+		return fmt.Errorf("a share of reads of %d %% is not from 0 to 100", j.Mix)
 	case j.Precondition && !j.Writes():
-		return fmt.Errorf("%w: precondition is for jobs that write; what is read has been written before",
-			family.ErrInvalid)
+		return errors.New("precondition is for jobs that write; what is read has been written before")
 	case j.Sync && j.Depth != 1:
-		return fmt.Errorf("%w: ioengine=sync waits for each operation, so its queue depth is 1 and not %d",
-			family.ErrInvalid, j.Depth)
+		return fmt.Errorf("ioengine=sync waits for each operation, so its queue depth is 1 and not %d", j.Depth)
 	case j.Untimed && j.Fdatasync:
-		return fmt.Errorf("%w: gtod-reduce leaves out the latencies of fdatasync, which its verdict is about",
-			family.ErrInvalid)
-	case j.FilePerJob != 0 && (j.FilePerJob < 1<<20 || j.FilePerJob%(1<<20) != 0 || j.FilePerJob > maxFiles/int64(j.Jobs)):
-		return fmt.Errorf("%w: file-per-job is whole MiB, and 1 TiB at most of all jobs: not %d bytes for each of %d",
-			family.ErrInvalid, j.FilePerJob, j.Jobs)
+		return errors.New("gtod-reduce leaves out the latencies of fdatasync, which its verdict is about")
+	case j.FilePerJob > maxFiles/int64(j.Jobs):
+		return fmt.Errorf("file-per-job is 1 TiB at most of all jobs: not %d bytes for each of %d", j.FilePerJob, j.Jobs)
 	case j.Fdatasync && (j.Sync || j.FilePerJob != 0):
-		return fmt.Errorf("%w: with fdatasync, engine and file are those of etcd's check", family.ErrInvalid)
+		return errors.New("with fdatasync, engine and file are those of etcd's check")
 	case j.Fdatasync && (!j.Writes() || j.Depth != 1):
-		return fmt.Errorf("%w: fdatasync is for writes, one at a time", family.ErrInvalid)
+		return errors.New("fdatasync is for writes, one at a time")
 	}
-	if err := checkBuffers(int64(j.Jobs), int64(j.Depth), int64(j.Block)); err != nil {
-		return fmt.Errorf("%w: %w", family.ErrInvalid, err)
-	}
-	return nil
+	return cmp.Or(checkBuffers(int64(j.Jobs), int64(j.Depth), int64(j.Block)), parameters.Check(j))
 }
 
 // validateOwn checks the name of a user-defined job and that it has a text, which the tool checks.
 func (j Job) validateOwn() error {
 	if !ownName.MatchString(j.Name) {
-		return fmt.Errorf("%w: a job's name is letters, digits, dots, dashes and underscores, not %q",
-			family.ErrInvalid, j.Name)
+		return fmt.Errorf("a job's name is letters, digits, dots, dashes and underscores, not %q", j.Name)
 	}
 	if j.Text == "" {
-		return fmt.Errorf("%w: nothing says what the job %s does; its file is named by the suite, as in --suite storage:FILE",
-			family.ErrInvalid, j.Name)
+		return fmt.Errorf("nothing says what the job %s does; its file is named by the suite, as in --suite storage:FILE",
+			j.Name)
 	}
 	return nil
 }

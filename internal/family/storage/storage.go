@@ -51,8 +51,9 @@ func Family(tools ...family.Tool) family.Family {
 	return family.Family{
 		Name: "storage", Paths: []string{path},
 		Suites: suites(), Tools: tools, Kinds: sample, Offers: sample,
-		File:  &family.SuiteFile{About: "each job of a job file of fio is a case", Read: fileSuite},
-		Parse: func(_, name, definition string) (family.Workload, error) { return Parse(name, definition) },
+		File:       &family.SuiteFile{About: "each job of a job file of fio is a case", Read: fileSuite},
+		Parse:      func(_, name, definition string) (family.Workload, error) { return Parse(name, definition) },
+		Parameters: family.ParametersOf(parameters),
 	}
 }
 

@@ -17,6 +17,7 @@ import (
 	"github.com/knotmeter/knotmeter/internal/family/network/native"
 	"github.com/knotmeter/knotmeter/internal/host"
 	"github.com/knotmeter/knotmeter/internal/lab"
+	"github.com/knotmeter/knotmeter/internal/load/netload"
 	"github.com/knotmeter/knotmeter/internal/result"
 	"github.com/knotmeter/knotmeter/internal/targets"
 )
@@ -105,7 +106,7 @@ func TestAgentsArePinnedByTheirEnd(t *testing.T) {
 	if !is || len(l.clientCPUs) > 1 || len(l.serverCPUs) > 1 {
 		t.Skip("the tool picks among several CPUs")
 	}
-	w, err := network.Parse("tcp-stream")
+	w, err := netload.Parse("tcp-stream")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,14 +1,8 @@
 package netload
 
 import (
-	"cmp"
-	"fmt"
 	"math"
-	"regexp"
-	"slices"
 	"time"
-
-	"github.com/knotmeter/knotmeter/internal/unit"
 )
 
 // A Kind is a network workload without parameters.
@@ -46,10 +40,7 @@ const (
 const (
 	DefaultStreamSize = 128 << 10 // bytes per send of tcp-stream
 	DefaultUDPTimeout = 200 * time.Millisecond
-	defaultPing       = 56 // bytes of payload, as ping has
-	defaultInterval   = 10 * time.Millisecond
 	minInterval       = 100 * time.Microsecond
-	defaultLoss       = 0.001 // threshold of the udp-stream sweep
 	maxFlows          = 128
 	minBuffer         = 4 << 10
 	maxBuffer         = 512 << 20
@@ -131,87 +122,6 @@ func (s Spec) Sized(size int) Spec {
 
 // OpenLoop reports whether latency counts from scheduled send times.
 func (s Spec) OpenLoop() bool { return !s.Kind.Stream() && s.Kind != Ping && s.Rate > 0 }
-
-// Resolved returns s with the defaults of its kind, or an error that names the parameter that is out of range.
-func (s Spec) Resolved() (Spec, error) {
-	s.fill()
-	return s, s.validate()
-}
-
-// fill sets the defaults of the kind.
-func (s *Spec) fill() {
-	if s.Flows == 0 {
-		s.Flows = 1
-	}
-	switch {
-	case s.Kind == TCPStream:
-		s.Size = cmp.Or(s.Size, DefaultStreamSize)
-	case s.Kind == UDPStream:
-		if s.Loss == 0 {
-			s.Loss = defaultLoss
-		}
-		if !s.Searches() {
-			s.Loss = 0
-		}
-	case s.Kind == UDPUnpaced, s.Kind == Unloaded: // no defaults
-	case s.Kind == Ping:
-		s.Size, s.Interval = cmp.Or(s.Size, defaultPing), cmp.Or(s.Interval, defaultInterval)
-		s.Rate = float64(s.Flows) / s.Interval.Seconds()
-	default:
-		s.Request, s.Response = cmp.Or(s.Request, 1), cmp.Or(s.Response, 1)
-	}
-	if s.Kind.Stream() && s.Direction == "" {
-		s.Direction = Forward
-	}
-	if (s.Kind == UDPRR || s.Kind == Ping) && s.Timeout == 0 {
-		s.Timeout = DefaultUDPTimeout
-	}
-}
-
-func (s Spec) validate() error {
-	known := slices.Contains(Kinds(), s.Kind)
-	limit := MaxSize
-	if s.Kind.UDP() || s.Kind == Ping {
-		limit = MaxDatagram
-	}
-	switch {
-	case s.Duration < 0 || s.Duration > 24*time.Hour || s.Warmup < 0 || s.Warmup > time.Hour || s.Timeout < 0 ||
-		s.Timeout > time.Minute:
-		return fmt.Errorf("a time of %s is out of range", s.Kind)
-	case !known:
-		return fmt.Errorf("there is no workload %q", s.Kind)
-	case s.Flows < 1 || s.Flows > maxFlows:
-		return fmt.Errorf("flows=%d is not from 1 to %d", s.Flows, maxFlows)
-	case s.Size < 0 || s.Size > limit, s.Request < 0 || s.Request > limit, s.Response < 0 || s.Response > limit:
-		return fmt.Errorf("a size of %s is not from 1 to %d bytes", s.Kind, limit)
-	case s.Kind == Ping && (s.Interval < minInterval || s.Interval > time.Minute):
-		return fmt.Errorf("interval=%s is not from %s to 1m", s.Interval, minInterval)
-	case s.Rate < 0 || s.Rate > maxRate:
-		return fmt.Errorf("rate=%g is not from 0 to 1e9 per second", s.Rate)
-	case s.BitRate < 0 || s.BitRate > maxMaxRate:
-		return fmt.Errorf("rate=%s is not from 0 to 1 Tbit/s", unit.Format(s.BitRate, unit.BitPerSecond))
-	case s.MaxRate != 0 && !(s.MaxRate >= minMaxRate && s.MaxRate <= maxMaxRate):
-		return fmt.Errorf("max-rate=%g is not from 1 Mbit/s to 1 Tbit/s", s.MaxRate)
-	case s.Loss < 0 || s.Loss >= 1:
-		return fmt.Errorf("loss=%g is not a fraction below 1", s.Loss)
-	case s.Kind.Stream() && s.Direction != Forward && s.Direction != Reverse && s.Direction != Both:
-		return fmt.Errorf("direction=%s is not forward, reverse or both", s.Direction)
-	case s.MSS != 0 && (s.MSS < minMSS || s.MSS > maxMSS):
-		return fmt.Errorf("mss=%d is not from %d to %d bytes", s.MSS, minMSS, maxMSS)
-	case s.Buffer != 0 && (s.Buffer < minBuffer || s.Buffer > maxBuffer):
-		return fmt.Errorf("buffer=%d is not from 4 KiB to 512 MiB", s.Buffer)
-	case !plainName.MatchString(s.Congestion):
-		return fmt.Errorf("congestion=%q is not the name of a congestion control", s.Congestion)
-	case s.Kind == UDPUnpaced && s.Rate > 0:
-		return fmt.Errorf("%s has no rate; udp-stream has", s.Kind)
-	case s.Kind == TCPStream && s.Rate > 0:
-		return fmt.Errorf("tcp-stream has no rate; limit the path instead (?rate= of a lab target)")
-	}
-	return nil
-}
-
-// plainName matches names of congestion controls, and "".
-var plainName = regexp.MustCompile(`^[a-z0-9_-]{0,15}$`)
 
 // Limits of a search for the highest rate below a loss threshold: it takes at most SearchTime. Then at most
 // SearchWindows windows are measured at lower and lower rates until one stays below the threshold.

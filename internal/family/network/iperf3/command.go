@@ -104,7 +104,7 @@ func bitrate(w netload.Spec, size int) (string, error) {
 	bits := math.Round(w.Sized(size).Rate * float64(size) * 8 / float64(w.Flows))
 	if bits < 1 || bits > 1e15 {
 		return "", result.NotSupported(fmt.Sprintf("%s with %d flows of %d bytes is not a rate that iperf3 can pace",
-			network.Name(w), w.Flows, size))
+			w.Name(), w.Flows, size))
 	}
 	return strconv.FormatFloat(bits, 'f', 0, 64), nil
 }

@@ -19,7 +19,7 @@ import (
 
 func mustParse(t *testing.T, text string, window, warmup time.Duration) netload.Spec {
 	t.Helper()
-	w, err := network.Parse(text)
+	w, err := netload.Parse(text)
 	if err != nil {
 		t.Fatal(err)
 	}

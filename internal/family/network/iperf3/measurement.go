@@ -281,7 +281,7 @@ func facts(c commands, w netload.Spec, client, server *output) []result.Fact {
 		{Name: "tool.version.server", Value: family.OrUnknown(server.Start.Version)},
 		{Name: "tool.window", Value: c.window.String()},
 		{Name: "tool.warmup", Value: c.warmup.String()},
-		{Name: "workload", Value: network.Name(w)},
+		{Name: "workload", Value: w.Name()},
 		{Name: "cpu.client", Value: pinned(c.clientCPU)},
 		{Name: "cpu.server", Value: pinned(c.serverCPU)},
 	}

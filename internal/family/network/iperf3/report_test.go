@@ -9,7 +9,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/knotmeter/knotmeter/internal/family/network"
 	"github.com/knotmeter/knotmeter/internal/load/netload"
 )
 
@@ -30,7 +29,7 @@ func TestReportAgreesWithBothSides(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if got := network.Name(report.Workload); got != c.workload {
+			if got := report.Workload.Name(); got != c.workload {
 				t.Errorf("workload %s, wanted %s", got, c.workload)
 			}
 			if report.Start.IsZero() || report.Protocol != strings.ToUpper(c.name[:3]) || len(report.Invalid) > 0 {

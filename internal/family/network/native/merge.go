@@ -377,7 +377,7 @@ func (m *builder) series() {
 // facts adds how the run was carried out.
 func (m *builder) facts(latency, late *netload.Histogram) {
 	m.Fact("tool.version", m.Client.Version)
-	m.Fact("workload", network.Name(m.Spec))
+	m.Fact("workload", m.Spec.Name())
 	if !m.Spec.Kind.Stream() && m.Spec.Kind != netload.Unloaded {
 		loop := "closed"
 		switch {

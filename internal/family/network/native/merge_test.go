@@ -444,7 +444,7 @@ func TestPlacement(t *testing.T) {
 		"tcp-rr": true, "udp-rr": true, "tcp-crr": true, "tcp-rr:rate=1000": false,
 		"tcp-rr:flows=4": false, "tcp-stream": false, "udp-stream": false, "tcp-rr-loaded": false,
 	} {
-		w, err := network.Parse(text)
+		w, err := netload.Parse(text)
 		if err != nil {
 			t.Fatal(err)
 		}

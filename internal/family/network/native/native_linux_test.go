@@ -479,7 +479,7 @@ func TestMaxRate(t *testing.T) {
 		"tcp-stream:max-rate=50Mbit/s", "tcp-stream:direction=reverse,flows=4,max-rate=50Mbit/s",
 		"udp-stream:rate=1000000,size=1000,max-rate=50Mbit/s", "udp-stream:size=1000,max-rate=50Mbit/s",
 	} {
-		w, err := network.Parse(text)
+		w, err := netload.Parse(text)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -498,7 +498,7 @@ func TestMaxRate(t *testing.T) {
 
 // TestIdle checks that an idle run lasts its window, sends nothing, and reports the use of the machine.
 func TestIdle(t *testing.T) {
-	w, err := network.Parse("idle")
+	w, err := netload.Parse("idle")
 	if err != nil {
 		t.Fatal(err)
 	}
