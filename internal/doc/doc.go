@@ -160,6 +160,27 @@ func (t Table) WithoutEmptyColumns() Table {
 	return kept
 }
 
+// maxLeadColumns is the number of columns of the answer that are next to each other in a drawing if they may be apart.
+const maxLeadColumns = 4
+
+// Chunks splits the columns of an answer that may be apart into tables with the same rows.
+func (t Table) Chunks() []Table {
+	if !t.Lead || !t.Apart {
+		return []Table{t}
+	}
+	var list []Table
+	for from := 0; from < len(t.Columns); from += maxLeadColumns {
+		to := min(from+maxLeadColumns, len(t.Columns))
+		part := t
+		part.Columns, part.Rows = t.Columns[from:to], slices.Clone(t.Rows)
+		for i := range part.Rows {
+			part.Rows[i].Cells = part.Rows[i].Cells[from:to]
+		}
+		list = append(list, part)
+	}
+	return list
+}
+
 // A Column is the heading of a column. That of the rows' heads is not among the columns.
 type Column struct {
 	Head  string

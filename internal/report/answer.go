@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/knotmeter/knotmeter/internal/compare"
+	"github.com/knotmeter/knotmeter/internal/doc"
 	"github.com/knotmeter/knotmeter/internal/metric"
 	"github.com/knotmeter/knotmeter/internal/prose"
 	"github.com/knotmeter/knotmeter/internal/report/chart"
@@ -50,7 +51,7 @@ type answerCell struct {
 	Change, Range string
 	Word          string
 	Why           string // reason for which it is undecided although its interval excludes zero
-	Mark          chart.Mark
+	Mark          doc.Mark
 	Directions    string // of a throughput: "12.0/11.0 Gbit/s TX/RX"
 	Needed        int    // estimated number of blocks that would decide; 0: no estimate
 	Bar           template.HTML
@@ -166,9 +167,7 @@ func (h *answer) fill(row *answerRow, g group, axis *chart.Forest, findings find
 		cell.setComparison(r)
 		cell.Marks = findings.marks(r.Case, r.Target, r.Baseline, r.Metric)
 		if axis != nil {
-			bar := forestInterval(r, 0)
-			bar.Caption = chart.Caption{} // the cell has the same content as text
-			cell.Bar = axis.Row(bar)
+			cell.Bar = axis.Row(forestInterval(r))
 		}
 	}
 }

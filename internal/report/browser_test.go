@@ -118,8 +118,8 @@ const inspect = () => {
     !e.closest("a[href], button, summary, label, input")).map(name);
   for (const choice of [...document.querySelectorAll("input[type=radio]")].reverse()) {
     choice.click();
-    const shown = [...document.querySelectorAll(".against")].filter(e => e.checkVisibility());
-    if (!shown.length || shown.some(e => !e.matches("." + choice.id))) found.errors.push("choice " + choice.id);
+    const shown = [...document.querySelectorAll(".option")].filter(e => e.checkVisibility());
+    if (shown.length !== 1 || shown[0] !== choice.labels[0].nextElementSibling) found.errors.push("choice " + choice.id);
   }
   found.covered = [];
   for (const bar of document.querySelectorAll(".hero td > .plot")) {
@@ -152,7 +152,7 @@ const copies = async () => {
     const drawing = new DOMParser().parseFromString(knotmeter.drawing(f), "image/svg+xml");
     if (drawing.querySelector("parsererror") || !drawing.querySelector("text")) found.errors.push("drawing " + name(f));
     f.querySelector(".copy button").click();
-    const numbers = f.querySelector("table, .row b");
+    const numbers = f.querySelector("table");
     if (numbers && !knotmeter.markdown(f).includes("|")) found.errors.push("Markdown " + name(f));
   }
   await new Promise(done => setTimeout(done, 300));

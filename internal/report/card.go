@@ -4,6 +4,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/knotmeter/knotmeter/internal/doc"
 	"github.com/knotmeter/knotmeter/internal/prose"
 	"github.com/knotmeter/knotmeter/internal/report/chart"
 	"github.com/knotmeter/knotmeter/internal/unit"
@@ -94,7 +95,7 @@ func drawCardCell(s *chart.Sheet, c answerCell, x, width float64) {
 		return
 	}
 	s.Mark(c.Mark, x+7, s.Y+59, 20)
-	changeFont := chart.Font{Size: 20, Bold: c.Mark != chart.Undecided, Class: string(c.Mark)}
+	changeFont := chart.Font{Size: 20, Bold: c.Mark != doc.Undecided, Class: string(c.Mark)}
 	text := typesetUnbroken(prose.Plain(c.Change)) + " " + c.Word
 	if changeFont.Width(text) > width-22 {
 		text = typesetUnbroken(prose.Plain(c.Change)) // the mark shows the verdict

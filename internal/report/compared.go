@@ -29,28 +29,42 @@ func newTargetTable(c compare.Comparison) *targetTable {
 	return &t
 }
 
-// add appends the medians of a group with their changes and verdicts, and with what plot draws of them.
-func (t *targetTable) add(g group, plot func(compare.Number) template.HTML) {
+// add appends a group, with the cell that cell returns for each column.
+func (t *targetTable) add(g group, cell func(target string) doc.Cell) {
 	row := doc.Row{Head: g.Case, Sub: g.Metric + ", " + betterText(g.Better)}
 	if t.baseline != "" && g.Baseline != t.baseline {
 		row.Sub += ", against " + g.Baseline
 	}
 	for _, column := range t.Columns {
-		c := answerCell{Number: missingCell(g, column.Head)}
-		median, measured := g.medians()[column.Head]
-		if measured {
+		row.Cells = append(row.Cells, cell(column.Head))
+	}
+	t.Rows = append(t.Rows, row)
+}
+
+// values appends the medians of a group with their changes and verdicts, and with what plot draws of them.
+func (t *targetTable) values(g group, plot func(compare.Number) template.HTML) {
+	t.add(g, func(target string) doc.Cell {
+		c := answerCell{Number: missingCell(g, target)}
+		if median, measured := g.medians()[target]; measured {
 			c.setMedian(median, g.Unit)
 			c.Bar = plot(median)
 		}
-		for _, r := range g.Rows {
-			if r.Target == column.Head {
-				c.setComparison(r)
-			}
+		if r, compared := g.row(target); compared {
+			c.setComparison(r)
 		}
 		c.Needed = 0
-		row.Cells = append(row.Cells, c.cell())
+		return c.cell()
+	})
+}
+
+// row returns the row of a target.
+func (g group) row(target string) (r compare.Row, found bool) {
+	for _, other := range g.Rows {
+		if other.Target == target {
+			r, found = other, true
+		}
 	}
-	t.Rows = append(t.Rows, row)
+	return r, found
 }
 
 // furtherMetrics returns the table of metrics other than the main ones, except those of cost.
@@ -58,7 +72,7 @@ func furtherMetrics(c compare.Comparison, all []group) doc.Block {
 	t := newTargetTable(c)
 	for _, g := range all {
 		if !g.Main && g.Role != result.Primary && !isCost(g) {
-			t.add(g, func(compare.Number) template.HTML { return "" })
+			t.values(g, func(compare.Number) template.HTML { return "" })
 		}
 	}
 	return further(t.Table)
@@ -90,7 +104,7 @@ func costs(c compare.Comparison, all []group) doc.Block {
 			for _, median := range g.medians() {
 				most = max(most, float64(median))
 			}
-			t.add(g, func(n compare.Number) template.HTML { return chart.Inline(float64(n) / most) })
+			t.values(g, func(n compare.Number) template.HTML { return chart.Inline(float64(n) / most) })
 		}
 	}
 	b := doc.Block{ID: "cost", Title: "Cost", Level: doc.Data, Parts: parts(t.Table),

@@ -56,19 +56,19 @@ func TestReferencesOfEachTarget(t *testing.T) {
 	in := small()
 	in.Comparison.Comparisons[0].UpperBound.TargetMedian = 7.3e9
 	b := newBuilder(in, groups(in), in.runs())
-	c := b.caseRuns(b.results[0], 1)
-	const words = "node-to-node reference 9.40 Gbit/s, on lab:vxlan 7.30 Gbit/s, the median of node-node/tcp-stream"
-	if c.Bound != words {
-		t.Errorf("%q, want %q", c.Bound, words)
+	c := b.caseRuns(b.results[0])
+	const words = "Dashed: node-to-node reference 9.40 Gbit/s, on lab:vxlan 7.30 Gbit/s, the median of node-node/tcp-stream."
+	if c.Caption != words {
+		t.Errorf("%q, want %q", c.Caption, words)
 	}
 	lines := regexp.MustCompile(`class="bound" d="M0 ([0-9.]+)H500M500 ([0-9.]+)H1000"`).
-		FindStringSubmatch(string(c.Figure.Plot))
+		FindStringSubmatch(string(c.Plot))
 	if len(lines) == 0 || lines[1] == lines[2] {
 		t.Errorf("the columns have not a line each: %q", lines)
 	}
 	_, root := rendered(t, in)
 	for _, n := range elements(root, named("td")) {
-		if attribute(n, "class") == "bound-value" && strings.Contains(content(n), "on lab:vxlan 7.30 Gbit/s") {
+		if attribute(n, "data-column") == referenceName && strings.Contains(content(n), "on lab:vxlan 7.30 Gbit/s") {
 			return
 		}
 	}

@@ -403,7 +403,7 @@ func TestTwoDirectories(t *testing.T) {
 	}
 	_, root := rendered(t, in)
 	runs := elements(root, func(n *html.Node) bool { return attribute(n, "id") == "runs" })[0]
-	panels := elements(runs, classed("figure", "panel"))
+	panels := elements(runs, classed("div", "case"))
 	if len(panels) == 0 {
 		t.Fatal("no run is shown")
 	}

@@ -13,6 +13,7 @@ import (
 	"strings"
 
 	"github.com/knotmeter/knotmeter/internal/compare"
+	"github.com/knotmeter/knotmeter/internal/doc"
 	"github.com/knotmeter/knotmeter/internal/doc/html"
 	"github.com/knotmeter/knotmeter/internal/prose"
 	"github.com/knotmeter/knotmeter/internal/report/chart"
@@ -43,10 +44,7 @@ var (
 // lists are truncated, with a note.
 func writeHTML(w io.Writer, in Input) error {
 	functions := template.FuncMap{
-		"typeset": prose.Typeset, "section": html.Block, "inner": html.Inner, "typesetUnbroken": typesetUnbroken,
-		"breakable": html.Breakable, "word": verdictWord, "why": whyUndecided, "class": class,
-		"change":   func(r compare.Row) string { return change(r.Change) },
-		"interval": func(r compare.Row) string { return interval(r.CI) },
+		"typeset": prose.Typeset, "section": html.Block, "inner": html.Inner,
 	}
 	t, err := template.New("").Funcs(functions).ParseFS(templates, "templates/*.html")
 	if err != nil {
@@ -72,7 +70,7 @@ func typesetUnbroken(s string) string { return strings.ReplaceAll(prose.Typeset(
 func (p *page) addStyleAndScripts() {
 	p.Style = template.CSS(chart.Style() + style)
 	scripts := []string{copyScript}
-	if p.Series.Any() {
+	if p.Zoomable = slices.ContainsFunc(p.Sections, zoomable); p.Zoomable {
 		p.Style += template.CSS(plotStyle)
 		p.Scripts = []template.HTML{template.HTML("<!-- uPlot: " + plotLicence + "-->")}
 		scripts = append(scripts, plotScript, zoomScript)
@@ -85,6 +83,15 @@ func (p *page) addStyleAndScripts() {
 		// The hash covers these bytes, so nothing may be escaped in them.
 		p.Scripts = append(p.Scripts, template.HTML("<script>"+script+"</script>"))
 	}
+}
+
+// zoomable reports whether a block has a figure that a script draws.
+func zoomable(b doc.Block) bool {
+	return slices.ContainsFunc(b.Parts, func(e doc.Element) bool {
+		f, drawn := e.(doc.Figure)
+		inner, _ := e.(doc.Block)
+		return drawn && f.Data != "" || zoomable(inner)
+	})
 }
 
 // embeddedComparison returns the comparison as JSON, with lists truncated to maxRows, and a note about that, which is

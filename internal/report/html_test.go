@@ -305,7 +305,8 @@ func TestForestHasEveryComparisonWithAShapeAndAWord(t *testing.T) {
 	_, root := rendered(t, in)
 	shapes, words := map[string]string{}, map[string]string{}
 	rows := 0
-	for _, r := range elements(root, classed("div", "row")) {
+	section := elements(root, func(n *html.Node) bool { return attribute(n, "id") == "forest" })[0]
+	for _, r := range elements(section, named("tr")) {
 		marks := elements(r, func(n *html.Node) bool {
 			return n.Data == "use" && strings.HasPrefix(attribute(n, "href"), "#fm")
 		})
@@ -398,7 +399,7 @@ func TestLatenciesAreOfTheRunsThatCount(t *testing.T) {
 		}
 	}
 	_, root := rendered(t, in)
-	if n := len(elements(root, classed("div", "curves"))); n != 4 {
+	if n := len(elements(root, classed("figure", "curves"))); n != 4 {
 		t.Errorf("%d latency figures, want 4", n)
 	}
 }

@@ -2,12 +2,12 @@ package report
 
 import (
 	"fmt"
-	"html/template"
 	"math"
 	"strconv"
 
 	"github.com/HdrHistogram/hdrhistogram-go"
 
+	"github.com/knotmeter/knotmeter/internal/doc"
 	"github.com/knotmeter/knotmeter/internal/report/chart"
 	"github.com/knotmeter/knotmeter/internal/result"
 	"github.com/knotmeter/knotmeter/internal/stats"
@@ -91,17 +91,12 @@ type latencies interface {
 	ValueAtPercentilesSlice(percentiles []float64) []int64
 }
 
-// enoughSamples reports whether a histogram has enough samples for a two-sided 95 % interval of a quantile.
-func enoughSamples(h latencies, quantile float64) bool {
-	n := h.TotalCount()
-	return n > 0 && (quantile == 0 || n >= int64(stats.MinSamples(quantile, 0.95)))
-}
-
-// points returns the points of a distribution, in seconds, up to the highest quantile with enough samples.
+// points returns the points of a distribution, in seconds, up to the highest quantile with enough samples for a
+// two-sided 95 % interval.
 func points(h latencies, quantiles []float64) []chart.Point {
 	var percents []float64
 	for _, q := range quantiles {
-		if !enoughSamples(h, q) {
+		if n := h.TotalCount(); n == 0 || q > 0 && n < int64(stats.MinSamples(q, 0.95)) {
 			break
 		}
 		percents = append(percents, q*100)
@@ -125,84 +120,87 @@ func curveQuantiles(pointsPerNine int) []float64 {
 // runQuantiles are the quantiles of the thin curve of a single run.
 var runQuantiles = []float64{0, 0.25, 0.5, 0.75, 0.9, 0.95, 0.98, 0.99, 0.9925, 0.995, 0.9975, 0.999, 0.9995, 0.9999}
 
-// A latencySection shows the distributions of one case.
-type latencySection struct {
-	File       string
-	Case, Name string
-	Marks      []finding
-	Axis, Plot template.HTML
-	Targets    []latencyRow
-	Broken     []string
-}
-
-type latencyRow struct {
-	Index         int // of the target, from 0
-	Target, Count string
-	Key           template.HTML
-	Quantiles     []string
-}
-
 // maxSingleRuns is the number of runs of a target above which single runs are not drawn.
 const maxSingleRuns = 40
 
-// tableQuantiles are the columns of the table of percentiles; the template has their headings.
-var tableQuantiles = []float64{0.5, 0.9, 0.99, 0.999, 0.9999}
+// tableQuantiles are the percentiles of the table, and percentileNames their names.
+var (
+	tableQuantiles  = []float64{0.5, 0.9, 0.99, 0.999, 0.9999}
+	percentileNames = []string{"p50", "p90", "p99", "p99.9", "p99.99", "longest", "samples"}
+)
 
-// latencies returns the sections of the cases with figures.
-func (b *builder) latencies() folded[latencySection] {
-	var list folded[latencySection]
-	for i, m := range b.casesWithFigures() {
-		for _, s := range b.latencySections(m, "l"+strconv.Itoa(i+1)) {
-			list.add(m.Role, s)
+// latency returns the distributions of latencies.
+func (b *builder) latency() doc.Block {
+	return doc.Block{ID: "latency", Title: "Latency", Level: doc.Data, About: "Thick lines pool all valid runs of a " +
+		"target; thin lines are single runs. A percentile is shown if there are enough samples for a 95 % interval. The " +
+		"verdicts come from the percentiles of single runs, not from these curves.", Parts: b.perCase(b.latencies)}
+}
+
+// latencies draws the distributions of a case, one figure for each histogram name.
+func (b *builder) latencies(m caseResult) []doc.Element {
+	type drawn struct {
+		name   string
+		curves chart.Curves
+		keys   []doc.Label
+		rows   []doc.Row
+		broken []string
+	}
+	var all []drawn
+	at := index[string]{}
+	single, pointsPerNine := 0, 8
+	if m.Role == result.Primary {
+		single, pointsPerNine = maxSingleRuns, 20
+	}
+	keys := targetLabels(b.columns, false)
+	for n, target := range b.columns {
+		for _, d := range b.in.distributions(b.runs[m.Case][target], single) {
+			i, first := at.add(d.Name)
+			if first {
+				all = append(all, drawn{name: d.Name, curves: chart.Curves{Labels: latencyLabels}})
+			}
+			x := &all[i]
+			if x.broken = append(x.broken, d.Broken...); d.count() == 0 {
+				continue
+			}
+			x.keys, x.rows = append(x.keys, keys[n]), append(x.rows, percentiles(d))
+			x.curves.Curves = append(x.curves.Curves, chart.Curve{Index: n,
+				Points: points(d.histogram, curveQuantiles(pointsPerNine)), Runs: d.Runs})
+		}
+	}
+	var list []doc.Element
+	for _, x := range all {
+		if len(x.keys) > 0 {
+			f := b.figure(x.curves, x.name+" by percentile of "+m.Case, "percentiles", m.Case, x.name)
+			f.Title, f.Note, f.Legend = m.Case, x.name+" by percentile, lower is better", x.keys
+			f.Links, f.Table.Rows = links(b.findings.marks(m.Case, "", "", "")), x.rows
+			for _, name := range percentileNames {
+				f.Table.Columns = append(f.Table.Columns, doc.Column{Head: name})
+			}
+			list = append(list, f)
+		}
+		if n := len(x.broken); n > 0 {
+			text := "Left out: " + x.broken[0]
+			if n > 1 {
+				text = fmt.Sprintf("Left out: %d runs, such as %s", n, x.broken[0])
+			}
+			list = append(list, doc.Paragraph{Text: text, Tone: doc.Warning})
 		}
 	}
 	return list
 }
 
-// latencySections draws the distributions of a case, one figure for each histogram name.
-func (b *builder) latencySections(m caseResult, id string) []latencySection {
-	var sections []latencySection
-	var curves []chart.Curves
-	at := index[string]{}
-	single, each := 0, 8
-	if m.Role == result.Primary {
-		single, each = maxSingleRuns, 20
-	}
-	for n, target := range b.columns {
-		for _, d := range b.in.distributions(b.runs[m.Case][target], single) {
-			i, first := at.add(d.Name)
-			if first {
-				marks := b.findings.marks(m.Case, "", "", "")
-				sections = append(sections, latencySection{Case: m.Case, Name: d.Name, Marks: marks})
-				caption := chart.Caption{ID: id + "-" + strconv.Itoa(i+1), Title: d.Name + " by percentile of " + m.Case}
-				curves = append(curves, chart.Curves{Caption: caption, Labels: latencyLabels})
-			}
-			sections[i].Broken = append(sections[i].Broken, d.Broken...)
-			if d.count() == 0 {
-				continue
-			}
-			sections[i].Targets = append(sections[i].Targets, newLatencyRow(d, n))
-			curves[i].Curves = append(curves[i].Curves, chart.Curve{Label: target,
-				Index: n, Points: points(d.histogram, curveQuantiles(each)), Runs: d.Runs})
-		}
-	}
-	for i := range sections {
-		sections[i].Axis, sections[i].Plot = curves[i].YAxis(), curves[i].Plot()
-	}
-	return sections
-}
-
-// newLatencyRow returns the percentiles of the n-th target as text.
-func newLatencyRow(d *distribution, n int) latencyRow {
-	row := latencyRow{Index: n, Target: d.Target, Count: strconv.FormatInt(d.count(), 10), Key: chart.Key(n)}
+// percentiles returns the percentiles of a target as a row.
+func percentiles(d *distribution) doc.Row {
+	row := doc.Row{Head: d.Target}
 	known := points(d.histogram, tableQuantiles)
 	for i := range tableQuantiles {
 		text := "too few"
 		if i < len(known) {
 			text = unit.Format(known[i].Value, unit.Second)
 		}
-		row.Quantiles = append(row.Quantiles, text)
+		row.Cells = append(row.Cells, doc.Cell{Text: text})
 	}
-	row.Quantiles = append(row.Quantiles, unit.Format(float64(d.histogram.Max())/1e9, unit.Second))
+	row.Cells = append(row.Cells, doc.Cell{Text: unit.Format(float64(d.histogram.Max())/1e9, unit.Second)},
+		doc.Cell{Text: strconv.FormatInt(d.count(), 10)})
 	return row
 }

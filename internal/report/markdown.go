@@ -21,7 +21,7 @@ func writeMarkdown(w io.Writer, in Input) error {
 		m.Block(b)
 	}
 	about := method(in)
-	about.Parts = append(about.Parts, list("Time", timingOf(in).sentences(), ""))
+	about.Parts = append(about.Parts, timeSpent(in))
 	m.Block(about)
 	return write(w, m.String())
 }

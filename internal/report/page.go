@@ -5,14 +5,12 @@ import (
 	"html/template"
 	"maps"
 	"slices"
-	"strconv"
 
 	"github.com/knotmeter/knotmeter/internal/compare"
 	"github.com/knotmeter/knotmeter/internal/doc"
 	"github.com/knotmeter/knotmeter/internal/doc/html"
 	"github.com/knotmeter/knotmeter/internal/metric"
 	"github.com/knotmeter/knotmeter/internal/prose"
-	"github.com/knotmeter/knotmeter/internal/report/chart"
 	"github.com/knotmeter/knotmeter/internal/result"
 	"github.com/knotmeter/knotmeter/internal/unit"
 )
@@ -31,45 +29,14 @@ type page struct {
 	Comparison compare.Comparison
 	Experiment result.Experiment
 
-	Top       []doc.Block // the answer
-	Chips     []doc.Block // counts of what a reader may have to know; a click opens each
-	Answer    answer
-	Measured  doc.Block     // medians, if nothing is compared
-	Shapes    template.HTML // shapes that the rows of all forest plots refer to
-	Why       doc.Block
-	Forests   []forest
-	Noise     noise
-	Trends    capped[trend] // if targets differ in a numeric option
-	Paths     *pathView
-	Undrawn   string    // note about cases without figures
-	Further   doc.Block // metrics other than the main ones
-	Cases     folded[caseRuns]
-	Latency   folded[latencySection]
-	Sections  []doc.Block
-	Subjects  capped[string]
-	Order     *order
-	Timing    timing
-	Series    folded[seriesSection]
-	Timelines folded[timelineSection]
-	Last      []doc.Block // sections below the figures
+	Top      []doc.Block   // the answer
+	Chips    []doc.Block   // counts of what a reader may have to know; a click opens each
+	Shapes   template.HTML // shapes that the rows of all forest plots refer to
+	Sections []doc.Block
+	Zoomable bool // whether a script draws figures
 }
 
 type pair struct{ Name, Value string }
-
-// folded holds parts of a page: the first or primary ones shown, the others folded.
-type folded[T any] struct{ Shown, Folded []T }
-
-// Any reports whether there is a part.
-func (f folded[T]) Any() bool { return len(f.Shown)+len(f.Folded) > 0 }
-
-// add appends a section: shown if its role is primary, else folded.
-func (f *folded[T]) add(role result.Role, section T) {
-	if role == result.Primary {
-		f.Shown = append(f.Shown, section)
-	} else {
-		f.Folded = append(f.Folded, section)
-	}
-}
 
 // Limits of what a page shows, so that every browser can open it. A page that leaves something out has a note; the
 // other formats have everything. docs/formats.md has these numbers.
@@ -104,13 +71,12 @@ func newPage(in Input) *page {
 	c, all := in.Comparison, groups(in)
 	runs := in.runs()
 	b := newBuilder(in, all, runs)
-	p := &page{Title: pageTitle(in), RunInfo: runInfo(in), Comparison: c, Experiment: in.Experiment,
-		Timing: timingOf(in)}
 	axis := b.axis()
-	p.Answer = newAnswer(in, all, &axis)
+	p := &page{Title: pageTitle(in), RunInfo: runInfo(in), Comparison: c, Experiment: in.Experiment, Shapes: axis.Shapes()}
+	h := newAnswer(in, all, &axis)
 	outcomes := gates(c)
 	outcomes.Title = "" // the headline is above
-	p.Top = append([]doc.Block{notices(in), outcomes}, p.Answer.page(in)...)
+	p.Top = append([]doc.Block{notices(in), outcomes}, h.page(in)...)
 	for _, caveat := range caveats(in, all, maxRows) {
 		if caveat.Count != "" {
 			p.Chips = append(p.Chips, caveat)
@@ -119,28 +85,14 @@ func newPage(in Input) *page {
 		}
 	}
 	p.Top = present(p.Top...)
-	p.Shapes, p.Forests = axis.Shapes(), b.forests(axis)
-	p.Why = why(in)
-	p.Noise = b.noise()
-	p.Trends = firstRows(trends(c))
-	p.Paths = b.paths()
-	p.Further = furtherMetrics(c, all)
-	if _, others := splitMedians(in); len(c.Medians) > 0 {
-		p.Further, p.Paths = furtherMedians(others), nil // Paths would repeat the numbers
-		p.Measured, _ = measured(in)
+	medians, paths := doc.Block{}, b.paths()
+	if len(c.Medians) > 0 {
+		medians, _ = measured(in)
+		paths = doc.Block{} // it would repeat the numbers
 	}
-	if drawn := len(b.casesWithFigures()); drawn < len(b.results) {
-		p.Undrawn = fmt.Sprintf("The first %d of %d cases have figures in this page.", drawn, len(b.results))
-	}
-	p.Cases = b.cases()
-	p.Latency = b.latencies()
-	p.Sections = append(present(costs(c, all)), sections(in)...)
-	p.Subjects = firstRows(subjectSentences(c))
-	p.Order = b.order()
-	p.Series = b.series()
-	p.Timelines = b.timelines()
-	p.Last = []doc.Block{differs(in), auditSection(c), method(in)}
-	p.nameFigures()
+	p.Sections = present(slices.Concat([]doc.Block{medians, why(in), b.forests(axis), b.scale(), paths, b.latency(),
+		costs(c, all)}, sections(in), []doc.Block{b.everyRun(), b.overTime(), b.noise(), differs(in), auditSection(c),
+		method(in)})...)
 	return p
 }
 
@@ -180,9 +132,9 @@ type builder struct {
 	results  []caseResult
 	columns  []string
 	runs     map[string]map[string][]run // by case and target
-	rank     map[string]int              // index of each target in columns
 	boxes    map[string][]compare.Box    // by case
 	findings findingList
+	names    figureNames
 }
 
 // A caseResult is a case in one metric, usually its main metric, on all targets.
@@ -200,10 +152,7 @@ type caseResult struct {
 // newBuilder returns a builder for an input, its groups and runs.
 func newBuilder(in Input, all []group, runs []run) *builder {
 	b := &builder{in: in, groups: all, columns: runTargets(in, runs),
-		runs: map[string]map[string][]run{}, rank: map[string]int{}, boxes: map[string][]compare.Box{}}
-	for i, name := range b.columns {
-		b.rank[name] = i
-	}
+		runs: map[string]map[string][]run{}, boxes: map[string][]compare.Box{}, names: figureNames{}}
 	for _, r := range runs {
 		if b.runs[r.Case] == nil {
 			b.runs[r.Case] = map[string][]run{}
@@ -217,9 +166,6 @@ func newBuilder(in Input, all []group, runs []run) *builder {
 	b.findings = newFindings(in.Comparison)
 	return b
 }
-
-// casesWithFigures returns the cases that have figures: the first maxCases.
-func (b *builder) casesWithFigures() []caseResult { return b.results[:min(len(b.results), maxCases)] }
 
 // caseResultsOf joins the groups of a case in its main metric; with several baselines a case has several groups.
 func caseResultsOf(all []group) []caseResult {
@@ -281,61 +227,17 @@ func runInfo(in Input) []string {
 	return list
 }
 
-// class returns the CSS class of a verdict: better, worse, same or undecided.
-func class(r compare.Row) string { return string(mark(r)) }
-
 // mark returns the mark of a verdict.
-func mark(r compare.Row) chart.Mark {
+func mark(r compare.Row) doc.Mark {
 	switch {
 	case r.Verdict == compare.Equivalent:
-		return chart.Same
+		return doc.Same
 	case r.Verdict == compare.Different && r.Direction == compare.BetterThan:
-		return chart.Better
+		return doc.Better
 	case r.Verdict == compare.Different && r.Direction == compare.WorseThan:
-		return chart.Worse
+		return doc.Worse
 	}
-	return chart.Undecided
-}
-
-// An order shows when every run happened, and when their sites were set up and cleaned up.
-type order struct {
-	Rows []orderRow
-	Axis template.HTML
-}
-
-type orderRow struct {
-	Target, Count string
-	Strip         template.HTML
-}
-
-// order returns the figure of the order of runs; nil if they have no times.
-func (b *builder) order() *order {
-	t := timingOf(b.in)
-	if t.Total <= 0 {
-		return nil
-	}
-	spans, runs, invalid := map[string][]chart.Span{}, map[string]int{}, map[string]int{}
-	for _, s := range b.in.Sites {
-		spans[s.Target] = append(spans[s.Target],
-			chart.Span{Start: s.Start.Sub(t.First).Seconds(), Setup: s.Setup, Valid: true},
-			chart.Span{Start: s.Start.Sub(t.First).Seconds() + s.Setup + s.Used, Cleanup: s.Cleanup, Valid: true})
-	}
-	for _, r := range b.in.runs() {
-		runs[r.Target]++
-		spans[r.Target] = append(spans[r.Target], chart.Span{
-			Start: r.Start.Sub(t.First).Seconds(), Setup: r.Setup, Window: r.Window, Cleanup: r.Cleanup, Valid: r.Valid(),
-		})
-		if !r.Valid() {
-			invalid[r.Target]++
-		}
-	}
-	o := &order{Axis: chart.StripAxis(t.Total)}
-	for i, target := range b.columns {
-		count := fmt.Sprintf("%s, %d invalid", unit.Plural(runs[target], "run"), invalid[target])
-		caption := chart.Caption{ID: "order-" + strconv.Itoa(i+1), Title: "When " + target + " was measured: " + count}
-		o.Rows = append(o.Rows, orderRow{target, count, chart.Strip(caption, spans[target], t.Total)})
-	}
-	return o
+	return doc.Undecided
 }
 
 // reasons returns the reasons of an invalid run, after a comma.

@@ -12,6 +12,7 @@ import (
 
 	"github.com/knotmeter/knotmeter/internal/audit"
 	"github.com/knotmeter/knotmeter/internal/compare"
+	"github.com/knotmeter/knotmeter/internal/doc"
 	"github.com/knotmeter/knotmeter/internal/report/chart"
 	"github.com/knotmeter/knotmeter/internal/report/reporttest"
 	"github.com/knotmeter/knotmeter/internal/result"
@@ -153,14 +154,15 @@ func TestRunsWithoutBlocks(t *testing.T) {
 	}
 	in.Experiment.Imported, in.Experiment.Design.Blocks = "iperf3", 0
 	b := newBuilder(in, groups(in), in.runs())
-	c := b.caseRuns(b.results[0], 1)
+	c := b.caseRuns(b.results[0])
 	for block, want := range map[string]bool{"run 1: ": true, "run 11: ": true, "run 12: ": false, "block": false} {
-		if strings.Contains(strings.SplitN(string(c.Figure.Plot), "<svg", 2)[1], "<title>"+block) != want {
+		if strings.Contains(strings.SplitN(string(c.Plot), "<svg", 2)[1], "<title>"+block) != want {
 			t.Errorf("a dot says %q: %t, want %t", block, !want, want)
 		}
 	}
-	if len(c.Table.Rows) != 11 || c.Table.Rows[0].Head != "run 1" {
-		t.Errorf("the table of runs is %+v", c.Table)
+	runs := slices.DeleteFunc(c.Table.Rows, func(row doc.Row) bool { return row.Group != "Runs" })
+	if len(runs) != 11 || runs[0].Head != "run 1" {
+		t.Errorf("the table of runs is %+v", runs)
 	}
 }
 
@@ -200,19 +202,19 @@ func TestPageOfManyRunsHasSome(t *testing.T) {
 			Attempt: 1, Values: []result.Value{{Metric: "throughput", Unit: unit.BitPerSecond, Number: gbit * 1e9}}})
 	}
 	b := newBuilder(in, groups(in), in.runs())
-	c := b.caseRuns(b.results[0], 1)
-	plot := string(c.Figure.Plot)
-	if n := strings.Count(plot, "h0"); n > 2*maxDots || n < maxDots || !strings.Contains(c.Thinned, "than 1000 runs") {
-		t.Errorf("%d dots are drawn: %q", n, c.Thinned)
+	c := b.caseRuns(b.results[0])
+	plot := string(c.Plot)
+	if n := strings.Count(plot, "h0"); n > 2*maxDots || n < maxDots || !strings.Contains(c.Caption, "than 1000 runs") {
+		t.Errorf("%d dots are drawn: %q", n, c.Caption)
 	}
 	set := decimateDots(dotColumn(b.runs[stream]["lab:native"], b.results[0], "lab:native").Runs)
 	if !slices.ContainsFunc(set, func(d chart.Dot) bool { return d.Value == 4.5e9 }) {
 		t.Error("the outlier is not drawn")
 	}
 	text, _ := rendered(t, in)
-	if len(text) > 1e6 || !strings.Contains(text, c.Thinned) {
+	if len(text) > 1e6 || !strings.Contains(text, c.Caption) {
 		t.Errorf("the page of %d runs of a case has %d bytes, and says that some are left out: %t",
-			len(in.Runs), len(text), strings.Contains(text, c.Thinned))
+			len(in.Runs), len(text), strings.Contains(text, c.Caption))
 	}
 	if rows := strings.Count(written(t, formatNamed(t, "csv"), in), "\n"); rows != 2*each+1 {
 		t.Errorf("the data have %d lines", rows)

@@ -3,39 +3,18 @@ package report
 import (
 	"cmp"
 	"fmt"
-	"html/template"
+	"maps"
 	"math"
 	"slices"
 	"strconv"
 	"strings"
 
 	"github.com/knotmeter/knotmeter/internal/compare"
+	"github.com/knotmeter/knotmeter/internal/doc"
 	"github.com/knotmeter/knotmeter/internal/report/chart"
 	"github.com/knotmeter/knotmeter/internal/result"
 	"github.com/knotmeter/knotmeter/internal/unit"
 )
-
-// A figure has a column for each target, with its name below.
-type figure struct {
-	Axis, Plot template.HTML
-	Columns    []figureColumn
-}
-
-type figureColumn struct {
-	Name, Note string
-	Key        template.HTML
-}
-
-// A caseRuns shows every run of a case in one metric.
-type caseRuns struct {
-	File                        string
-	Case, Metric, Better, Bound string
-	Thinned                     string // note about runs that are not drawn
-	Marks                       []finding
-	Figure                      figure
-	Boxes                       []boxRow // the boxes as numbers
-	Table                       matrix   // every run that counts, by block
-}
 
 // maxTitledBlocks is the number of blocks up to which each dot of a primary case has a title.
 const maxTitledBlocks = 40
@@ -46,19 +25,29 @@ const (
 	exploratoryHeight = 130
 )
 
-// cases returns the figures of every run: of the main metric of each case, and of its further metrics with boxes.
-func (b *builder) cases() folded[caseRuns] {
-	var list folded[caseRuns]
-	number := 0
-	for _, m := range b.casesWithFigures() {
-		for _, metric := range append([]string{m.Metric}, b.boxMetrics(m)...) {
-			number++
-			if c := b.caseRuns(b.inMetric(m, metric), number); len(c.Figure.Columns) > 0 {
-				list.add(m.Role, c)
+// everyRun returns every run: in the main metric of each case, and in its further metrics with boxes.
+func (b *builder) everyRun() doc.Block {
+	block := doc.Block{ID: "runs", Title: "Every run", Level: doc.Data, About: "A dot is a run, from left to right by block " +
+		"(in order, if it has none) in the column of its target. The line is the median, the box spans the quartiles, and " +
+		"the whiskers reach the furthest run within 1.5 interquartile ranges. A cross is an invalid run; a ring is a valid " +
+		"run whose block was repeated. Neither counts.",
+		Parts: b.perCase(func(m caseResult) (list []doc.Element) {
+			for _, metric := range append([]string{m.Metric}, b.boxMetrics(m)...) {
+				if f := b.caseRuns(b.inMetric(m, metric)); len(f.Columns) > 0 {
+					list = append(list, f)
+				}
 			}
-		}
+			return list
+		})}
+	if len(block.Parts) == 0 {
+		block.Parts = []doc.Element{doc.Paragraph{Text: "There are no runs."}}
 	}
-	return list
+	further := furtherMetrics(b.in.Comparison, b.groups)
+	if _, others := splitMedians(b.in); len(b.in.Comparison.Medians) > 0 {
+		further = furtherMedians(others)
+	}
+	block.Parts = append(block.Parts, nested(further)...)
+	return block
 }
 
 // inMetric returns a case in another of its metrics.
@@ -75,20 +64,22 @@ func (b *builder) inMetric(m caseResult, metric string) caseResult {
 	return m
 }
 
-// caseRuns draws a case. A primary case has a title at each dot and a table, unless it has too many blocks.
-func (b *builder) caseRuns(m caseResult, number int) caseRuns {
-	c := caseRuns{Case: m.Case, Metric: m.Metric, Better: betterText(m.Better),
-		Marks: b.findings.marks(m.Case, "", "", m.Metric)}
+// caseRuns draws a case. A primary case has a title at each dot and a row for each block, unless it has too many blocks.
+func (b *builder) caseRuns(m caseResult) doc.Figure {
 	var d chart.Dots
 	d.Height, d.Labels = exploratoryHeight, axisLabels(m.Unit)
 	if m.Role == result.Primary {
 		d.Height = primaryHeight
 	}
-	var values []float64
+	var captions []string
 	if known := references(b.columns, m.Bounds, m.Unit); len(known) > 0 {
-		c.Bound = fmt.Sprintf("%s %s, the median of %s%s",
-			referenceName, strings.Join(known, ", "), m.Bound.Case, exceededText(*m.Bound))
+		captions = append(captions, fmt.Sprintf("Dashed: %s %s, the median of %s%s.",
+			referenceName, strings.Join(known, ", "), m.Bound.Case, exceededText(*m.Bound)))
 	}
+	var values []float64
+	var names []doc.Label
+	var boxes []*compare.Box
+	thinned := false
 	for _, target := range b.columns {
 		set := dotColumn(b.runs[m.Case][target], m, target)
 		if len(set.Runs) == 0 {
@@ -98,35 +89,44 @@ func (b *builder) caseRuns(m caseResult, number int) caseRuns {
 			d.Blocks = max(d.Blocks, r.Block)
 		}
 		if len(set.Runs) > maxDots {
-			set.Runs = decimateDots(set.Runs)
-			c.Thinned = fmt.Sprintf("Of more than %d runs of a target, the least and the greatest of several in a row are "+
-				"drawn. Median, box and whiskers are of all.", maxDots)
+			set.Runs, thinned = decimateDots(set.Runs), true
 		}
-		box, row := b.box(m, target)
+		box := b.box(m, target)
 		if box != nil {
-			set.Box, c.Boxes = box, append(c.Boxes, row)
+			set.Box = &chart.Box{Lowest: float64(box.Lowest), Q1: float64(box.Q1), Median: float64(box.Median),
+				Q3: float64(box.Q3), Highest: float64(box.Highest)}
 		}
-		median := unit.Format(set.Median, m.Unit)
-		d.Sets = append(d.Sets, set)
 		bound := math.NaN()
 		if v, ok := m.Bounds[target]; ok && v.Known() {
 			bound = float64(v)
 			values = append(values, bound)
 		}
-		d.Bounds = append(d.Bounds, bound)
-		c.Figure.Columns = append(c.Figure.Columns, figureColumn{Name: target, Note: "median " + median})
 		for _, r := range set.Runs {
 			values = append(values, r.Value)
 		}
+		d.Sets, d.Bounds, boxes = append(d.Sets, set), append(d.Bounds, bound), append(boxes, box)
+		names = append(names, doc.Label{Name: target, Note: "median " + unit.Format(set.Median, m.Unit)})
+	}
+	if thinned {
+		captions = append(captions, fmt.Sprintf("Of more than %d runs of a target, the least and the greatest of several "+
+			"in a row are drawn. Median, box and whiskers are of all.", maxDots))
 	}
 	d.Titled = m.Role == result.Primary && d.Blocks <= maxTitledBlocks
 	d.Count, d.Scale = len(d.Sets), chart.Linear(values...)
-	d.Caption = chart.Caption{ID: "d" + strconv.Itoa(number), Title: "Every run of " + m.Case + " by block, " + m.Metric}
-	c.Figure.Axis, c.Figure.Plot = d.YAxis(), d.Plot()
-	if d.Titled {
-		c.Table = b.runTable(m)
+	if len(names) == 0 {
+		return doc.Figure{}
 	}
-	return c
+	f := b.figure(d, "Every run of "+m.Case+" by block, "+m.Metric, "runs", m.Case, m.Metric)
+	f.Title, f.Note, f.Columns = m.Case, m.Metric+", "+betterText(m.Better), names
+	f.Links, f.Caption = links(b.findings.marks(m.Case, "", "", m.Metric)), strings.Join(captions, " ")
+	for _, name := range names {
+		f.Table.Columns = append(f.Table.Columns, doc.Column{Head: name.Name})
+	}
+	f.Table.Rows = boxRows(boxes)
+	if d.Titled {
+		f.Table.Rows = append(f.Table.Rows, b.runRows(m, names)...)
+	}
+	return f
 }
 
 // dotColumn returns the runs of a target that have a value of the metric.
@@ -183,36 +183,51 @@ func runLabel(r run, i int) string {
 	return "run " + strconv.Itoa(i+1)
 }
 
-// runTable returns the values of the runs that count, a row for each block.
-func (b *builder) runTable(m caseResult) matrix {
-	t := matrix{Columns: b.columns}
-	blocks, names := map[int][]cell{}, map[int]string{}
-	var order []int
-	for i, target := range b.columns {
-		for k, r := range b.runs[m.Case][target] {
+// runRows returns the values of the runs that count, a row for each block, with a column for each name.
+func (b *builder) runRows(m caseResult, names []doc.Label) []doc.Row {
+	byBlock := map[int]*doc.Row{}
+	for i, target := range names {
+		for k, r := range b.runs[m.Case][target.Name] {
 			v, ok := r.Value(m.Metric)
 			if !ok || r.state != chart.Counts {
 				continue
 			}
 			n := blockOf(r, k)
-			if blocks[n] == nil {
-				blocks[n], names[n] = slices.Repeat([]cell{{Text: "-"}}, len(b.columns)), runLabel(r, k)
-				order = append(order, n)
+			if byBlock[n] == nil {
+				byBlock[n] = &doc.Row{Group: "Runs", Head: runLabel(r, k),
+					Cells: slices.Repeat([]doc.Cell{{Text: "-"}}, len(names))}
 			}
-			blocks[n][i] = cell{Text: unit.Format(v.Number, v.Unit)}
+			byBlock[n].Cells[i] = doc.Cell{Text: unit.Format(v.Number, v.Unit)}
 		}
 	}
-	slices.Sort(order)
-	for _, n := range order {
-		t.Rows = append(t.Rows, matrixRow{Head: names[n], Cells: blocks[n]})
+	var rows []doc.Row
+	for _, n := range slices.Sorted(maps.Keys(byBlock)) {
+		rows = append(rows, *byBlock[n])
 	}
-	return t
+	return rows
 }
 
-// A boxRow holds the order statistics of a target as text.
-type boxRow struct {
-	Target, Runs string
-	Values       []string // lowest, first quartile, median, third quartile, highest
+// boxRows returns boxes as numbers, a row for each statistic; nil is the box of a target without one.
+func boxRows(boxes []*compare.Box) []doc.Row {
+	if !slices.ContainsFunc(boxes, func(x *compare.Box) bool { return x != nil }) {
+		return nil
+	}
+	heads := []string{"lower whisker", "first quartile", "median", "third quartile", "upper whisker", "runs"}
+	rows := make([]doc.Row, len(heads))
+	for i, head := range heads {
+		rows[i] = doc.Row{Group: "Box", Head: head}
+	}
+	for _, x := range boxes {
+		texts := slices.Repeat([]string{"-"}, len(heads))
+		if x != nil {
+			texts = []string{format(x.Lowest, x.Unit), format(x.Q1, x.Unit), format(x.Median, x.Unit),
+				format(x.Q3, x.Unit), format(x.Highest, x.Unit), strconv.Itoa(x.Runs)}
+		}
+		for i, text := range texts {
+			rows[i].Cells = append(rows[i].Cells, doc.Cell{Text: text})
+		}
+	}
+	return rows
 }
 
 // boxMetrics returns the metrics with boxes other than the one of m: those in which others published the case.
@@ -227,18 +242,12 @@ func (b *builder) boxMetrics(m caseResult) []string {
 }
 
 // box returns the box of a target's runs; nil if there is none.
-func (b *builder) box(m caseResult, target string) (*chart.Box, boxRow) {
+func (b *builder) box(m caseResult, target string) *compare.Box {
 	i := slices.IndexFunc(b.boxes[m.Case], func(x compare.Box) bool {
 		return x.Metric == m.Metric && x.Target == target && x.Median.Known()
 	})
 	if i < 0 {
-		return nil, boxRow{}
+		return nil
 	}
-	x := b.boxes[m.Case][i]
-	row := boxRow{Target: target, Runs: strconv.Itoa(x.Runs)}
-	for _, v := range []compare.Number{x.Lowest, x.Q1, x.Median, x.Q3, x.Highest} {
-		row.Values = append(row.Values, format(v, x.Unit))
-	}
-	return &chart.Box{Lowest: float64(x.Lowest), Q1: float64(x.Q1), Median: float64(x.Median), Q3: float64(x.Q3),
-		Highest: float64(x.Highest)}, row
+	return &b.boxes[m.Case][i]
 }

@@ -2,60 +2,30 @@ package report
 
 import (
 	"cmp"
-	"fmt"
-	"html/template"
+	"maps"
 	"math"
 	"slices"
 	"strings"
 
 	"github.com/knotmeter/knotmeter/internal/compare"
+	"github.com/knotmeter/knotmeter/internal/doc"
 	"github.com/knotmeter/knotmeter/internal/report/chart"
 	"github.com/knotmeter/knotmeter/internal/result"
 	"github.com/knotmeter/knotmeter/internal/unit"
 )
 
-// A pathView is the view of paths and targets: for each workload a table with a row for each path.
-type pathView struct {
-	Columns  []string
-	Legend   []figureColumn
-	Sections []pathSection
-	Letters  bool   // whether a row has groups
-	Bounds   bool   // whether a row has a reference
-	Rest     string // note about rows that are left out
-}
-
+// A pathSection has the rows of a workload, one for each path.
 type pathSection struct {
-	File         string
-	Title, About string
-	Rows         []pathRow
-	Figure       figure // the rows as bars, if there are several paths and targets
-
-	unit unit.Unit
+	title string
+	about string
+	unit  unit.Unit
+	rows  []pathRow
 }
 
 type pathRow struct {
-	Path       result.Path // or the name of a case without a path
-	Bounds     []string    // node-to-node reference, and those of targets with their own
-	Conclusion string
-	Cells      []pathCell
-}
-
-// Width returns the number of columns of the table.
-func (p *pathView) Width() int {
-	if p.Bounds {
-		return len(p.Columns) + 2
-	}
-	return len(p.Columns) + 1
-}
-
-// A pathCell is the median of a target, with the letters of its groups.
-type pathCell struct {
-	Text, Letters, Class, Word string
-	Best                       bool
-	Bar                        template.HTML
-	Marks                      []finding
-
-	value float64 // NaN if there is none
+	path    result.Path // or the name of a case without a path
+	medians []float64   // by target; NaN if there is none
+	cells   []doc.Cell
 }
 
 // pathTitles are the workloads of the view with their titles, in order; other workloads follow.
@@ -64,96 +34,78 @@ var pathTitles = []pair{
 	{"tcp-rr", "Latency on a long connection"}, {"tcp-crr", "Latency with a connection for each request"},
 }
 
-// paths returns the view; nil if there are no results.
-func (b *builder) paths() *pathView {
-	verdicts := b.verdicts()
-	p := &pathView{Columns: columns(b.in.Comparison)}
-	lines := firstRows(b.results)
-	p.Rest = lines.Rest()
-	at := index[string]{}
-	for _, m := range lines.Rows {
-		row := b.pathRow(p, m, groupOf(b.in.Comparison, m.Case, m.Metric), verdicts)
-		key := cmp.Or(m.Planned.Workload, m.Metric)
+// paths returns the median of each target on each path, as bars and as a table.
+func (b *builder) paths() doc.Block {
+	names := columns(b.in.Comparison)
+	block := doc.Block{ID: "paths", Title: "Paths and targets", Level: doc.Data, About: "The median of each target, " +
+		"with the verdict against the baseline. Bars of the table are scaled per row."}
+	if len(b.in.Comparison.Groups) > 0 {
+		block.About += " Targets that share a letter cannot be distinguished; ★ marks the best target and those that " +
+			"cannot be distinguished from it."
+	}
+	table := doc.Table{}
+	for _, name := range names {
+		table.Columns = append(table.Columns, doc.Column{Head: name})
+	}
+	table.Columns = append(table.Columns, doc.Column{Head: referenceName})
+	for _, s := range b.pathSections(names) {
+		if bars, drawn := s.bars(len(names)); drawn {
+			f := b.figure(bars, s.title+" by path and target", "paths", s.title)
+			f.Title, f.Note, f.Legend = s.title, s.about, targetLabels(names, true)
+			for _, row := range s.rows {
+				f.Columns = append(f.Columns, doc.Label{Name: string(row.path)})
+			}
+			block.Parts = append(block.Parts, f)
+		}
+		for _, row := range s.rows {
+			table.Rows = append(table.Rows, doc.Row{Group: s.title + ", " + s.about, Head: string(row.path), Cells: row.cells})
+		}
+	}
+	block.Parts = append(append(block.Parts, parts(table.WithoutEmptyColumns())...), nested(
+		list("Order of the targets", slices.Concat(conclusions(b.in.Comparison.Groups, true),
+			conclusions(b.in.Comparison.Groups, false)), ""),
+		list("By group of cases", subjectSentences(b.in.Comparison), ""))...)
+	return block
+}
+
+// pathSections returns the sections with their rows, in order.
+func (b *builder) pathSections(names []string) []pathSection {
+	var list []pathSection
+	at, verdicts := index[string]{}, b.verdicts()
+	for _, m := range b.results {
+		about := strings.TrimSpace(m.Planned.Workload+" "+m.Metric) + ", " + betterText(m.Better)
+		key, path := cmp.Or(m.Planned.Workload, m.Metric), cmp.Or(m.Planned.Path, result.Path(m.Case))
 		if words := m.Planned.Words; words.Group != "" {
-			key, row.Path = words.Group, result.Path(words.Member)
+			key, path, about = words.Group, result.Path(words.Member), m.Metric+", "+betterText(m.Better)
 			if m.Unit != unit.Second || m.Planned.Metric != "" && m.Metric != m.Planned.Metric {
 				key += " " + m.Metric // a separate figure with its own axis
 			}
 		}
-		if key == "tcp-stream" && row.Path.Service() {
+		if key == "tcp-stream" && path.Service() {
 			key = "service tcp-stream"
 		}
 		i, first := at.add(key)
 		if first {
-			about := strings.TrimSpace(m.Planned.Workload+" "+m.Metric) + ", " + betterText(m.Better)
-			if m.Planned.Words.Group != "" {
-				about = m.Metric + ", " + betterText(m.Better)
-			}
-			p.Sections = append(p.Sections, pathSection{Title: key, About: about, unit: m.Unit})
+			list = append(list, pathSection{title: key, about: about, unit: m.Unit})
 		}
-		p.Sections[i].Rows = append(p.Sections[i].Rows, row)
-		p.Letters = p.Letters || row.Conclusion != ""
-		p.Bounds = p.Bounds || len(row.Bounds) > 0
+		row := b.pathRow(names, m, verdicts)
+		row.path = path
+		list[i].rows = append(list[i].rows, row)
 	}
-	if len(p.Sections) == 0 {
-		return nil
-	}
-	p.sort()
-	for i := range p.Sections {
-		p.Sections[i].draw(len(p.Columns), i)
-	}
-	for i, name := range p.Columns {
-		p.Legend = append(p.Legend, figureColumn{Name: name, Key: chart.Swatch(i)})
-	}
-	return p
-}
-
-// Drawn reports whether there are bars.
-func (p *pathView) Drawn() bool {
-	return slices.ContainsFunc(p.Sections, func(s pathSection) bool { return s.Figure.Plot != "" })
-}
-
-// draw adds the bars of a section, if it has several rows and targets, and a value above 0.
-func (s *pathSection) draw(targetCount, number int) {
-	if len(s.Rows) < 2 || targetCount < 2 {
-		return
-	}
-	bars := chart.Bars{Columns: chart.Columns{Height: primaryHeight, Count: len(s.Rows), Labels: axisLabels(s.unit),
-		Caption: chart.Caption{ID: fmt.Sprintf("p%d", number+1), Title: s.Title + " by path and target"}}}
-	var values []float64
-	for _, row := range s.Rows {
-		var set []chart.Bar
-		for i, c := range row.Cells {
-			set = append(set, chart.Bar{Index: i, Value: c.value})
-			values = append(values, c.value)
-		}
-		bars.Sets = append(bars.Sets, set)
-		s.Figure.Columns = append(s.Figure.Columns, figureColumn{Name: string(row.Path)})
-	}
-	if !slices.ContainsFunc(values, func(v float64) bool { return v > 0 }) {
-		return
-	}
-	bars.Scale = chart.FromZero(values...)
-	s.Figure.Axis, s.Figure.Plot = bars.YAxis(), bars.Plot()
-}
-
-// sort orders sections and rows, and sets the titles of sections.
-func (p *pathView) sort() {
+	rank := func(i int) uint { return uint(i) } // an unknown entry, -1, comes last
 	title := func(key string) int { return slices.IndexFunc(pathTitles, func(t pair) bool { return t.Name == key }) }
-	unknownLast := func(i int) uint { return uint(i) } // an unknown entry, -1, comes last
-	slices.SortStableFunc(p.Sections, func(a, b pathSection) int {
-		return cmp.Compare(unknownLast(title(a.Title)), unknownLast(title(b.Title)))
+	slices.SortStableFunc(list, func(a, b pathSection) int {
+		return cmp.Compare(rank(title(a.title)), rank(title(b.title)))
 	})
-	for i := range p.Sections {
-		s := &p.Sections[i]
-		if k := title(s.Title); k >= 0 {
-			s.Title = pathTitles[k].Value
+	for i, s := range list {
+		if k := title(s.title); k >= 0 {
+			list[i].title = pathTitles[k].Value
 		}
-		slices.SortStableFunc(s.Rows, func(a, b pathRow) int {
-			return cmp.Compare(unknownLast(slices.Index(result.Paths(), a.Path)),
-				unknownLast(slices.Index(result.Paths(), b.Path)))
+		slices.SortStableFunc(s.rows, func(a, b pathRow) int {
+			return cmp.Compare(rank(slices.Index(result.Paths(), a.path)), rank(slices.Index(result.Paths(), b.path)))
 		})
 	}
+	return list
 }
 
 // verdicts returns the rows of targets against their main baselines, by case, metric and target.
@@ -167,40 +119,50 @@ func (b *builder) verdicts() map[[3]string]compare.Row {
 	return rows
 }
 
-// pathRow returns the row of a case with a cell for each column of p.
-func (b *builder) pathRow(p *pathView, m caseResult, g compare.Group, verdicts map[[3]string]compare.Row) pathRow {
-	row := pathRow{Path: cmp.Or(m.Planned.Path, result.Path(m.Case)), Conclusion: g.Conclusion}
-	if row.Bounds = references(p.Columns, m.Bounds, m.Unit); len(row.Bounds) > 0 {
-		row.Bounds[len(row.Bounds)-1] += exceededText(*m.Bound)
-	}
-	members := map[string]compare.Member{}
-	best := bestTargets(g)
+// pathRow returns the row of a case with a cell for each target, and one for the reference.
+func (b *builder) pathRow(names []string, m caseResult, verdicts map[[3]string]compare.Row) pathRow {
+	var row pathRow
+	g := groupOf(b.in.Comparison, m.Case, m.Metric)
+	best, letters, medians := bestTargets(g), map[string]string{}, maps.Clone(m.Medians)
 	for _, member := range g.Members {
-		members[member.Target] = member
+		medians[member.Target], letters[member.Target] = member.Median, member.Letters
 	}
 	most := math.NaN()
-	for _, n := range m.Medians {
+	for _, n := range medians {
 		if n.Known() && !(most > float64(n)) {
 			most = float64(n)
 		}
 	}
-	for _, name := range p.Columns {
-		c := pathCell{Text: "-", value: math.NaN()}
-		median, known := m.Medians[name]
-		if member, ok := members[name]; ok {
-			median, known = member.Median, true
-			c.Letters = member.Letters
-			c.Best = best[name]
+	for _, name := range names {
+		c, v := doc.Cell{Text: "-", Letters: letters[name]}, math.NaN()
+		if median, known := medians[name]; known {
+			v = float64(median)
+			c.Text, c.Plot = format(median, m.Unit), chart.Inline(v/most)
+			c.Links = links(b.findings.marks(m.Case, name, name, m.Metric))
 		}
-		if known {
-			c.value = float64(median)
-			c.Text, c.Bar = unit.Format(float64(median), m.Unit), chart.Inline(float64(median)/most)
-			c.Marks = b.findings.marks(m.Case, name, name, m.Metric)
-		}
+		c.Best = best[name]
 		if r, ok := verdicts[[3]string{m.Case, m.Metric, name}]; ok {
-			c.Class, c.Word = class(r), verdictWord(r)
+			c.Mark, c.Parts = mark(r), []string{verdictWord(r)}
 		}
-		row.Cells = append(row.Cells, c)
+		row.cells, row.medians = append(row.cells, c), append(row.medians, v)
 	}
+	reference := doc.Cell{}
+	if known := references(names, m.Bounds, m.Unit); len(known) > 0 {
+		known[len(known)-1] += exceededText(*m.Bound)
+		reference = doc.Cell{Text: known[0], Notes: known[1:]}
+	}
+	row.cells = append(row.cells, reference)
 	return row
+}
+
+// bars returns the medians as bars, if there are several paths, but not too many, several targets, and a value above 0.
+func (s pathSection) bars(targets int) (bars chart.Bars, drawn bool) {
+	bars = chart.Bars{Columns: chart.Columns{Height: primaryHeight, Count: len(s.rows), Labels: axisLabels(s.unit)}}
+	var values []float64
+	for _, row := range s.rows {
+		bars.Sets, values = append(bars.Sets, row.medians), append(values, row.medians...)
+	}
+	bars.Scale = chart.FromZero(values...)
+	return bars, len(s.rows) > 1 && len(s.rows) <= maxCases && targets > 1 &&
+		slices.ContainsFunc(values, func(v float64) bool { return v > 0 })
 }

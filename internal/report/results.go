@@ -2,7 +2,6 @@ package report
 
 import (
 	"fmt"
-	"strconv"
 	"strings"
 
 	"github.com/knotmeter/knotmeter/internal/compare"
@@ -79,15 +78,13 @@ func (h answer) block(in Input) doc.Block {
 
 // cell returns a cell with its change, interval and verdict, if it has a comparison.
 func (c answerCell) cell() doc.Cell {
-	cell := doc.Cell{Text: c.Value(), Notes: nonEmpty(c.Directions), Plot: c.Bar}
-	for _, f := range c.Marks {
-		cell.Links = append(cell.Links, doc.Hyperlink{ID: f.ID(), Sign: f.Sign() + strconv.Itoa(f.Number), Label: f.Label()})
-	}
+	cell := doc.Cell{Text: c.Value(), Notes: nonEmpty(c.Directions), Plot: c.Bar,
+		Links: links(c.Marks)}
 	if c.Word == "" {
 		cell.More = nonEmpty(c.Share)
 		return cell
 	}
-	cell.Mark = doc.Mark(c.Mark)
+	cell.Mark = c.Mark
 	cell.Parts = []string{c.Change, strings.TrimSuffix(c.Range, " %"), c.Word}
 	if c.Why != "" {
 		cell.Notes = append(cell.Notes, "undecided: "+c.Why)

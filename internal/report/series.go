@@ -8,19 +8,10 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/knotmeter/knotmeter/internal/doc"
 	"github.com/knotmeter/knotmeter/internal/report/chart"
 	"github.com/knotmeter/knotmeter/internal/unit"
 )
-
-// A seriesSection shows a quantity over the time within the runs of a case.
-type seriesSection struct {
-	File             string
-	Case, Name, Unit string
-	Figure           figure      // for print, and without script
-	Data             template.JS // a seriesData, which the script makes zoomable
-	Thinned          bool        // whether smallest and largest values represent several steps
-	Sampled          bool        // whether some runs are left out
-}
 
 // seriesData is the JSON that the page's script reads. Numbers are in the named unit.
 type seriesData struct {
@@ -43,17 +34,6 @@ const (
 	maxValues = 100
 )
 
-// series returns the sections of the cases with figures.
-func (b *builder) series() folded[seriesSection] {
-	var list folded[seriesSection]
-	for i, m := range b.casesWithFigures() {
-		if s, ok := b.seriesSection(m, i+1); ok {
-			list.add(m.Role, s)
-		}
-	}
-	return list
-}
-
 // A caseSeries holds the series of the runs of a case on all targets that have the same name, unit and step.
 type caseSeries struct {
 	name    string
@@ -74,52 +54,54 @@ type runSeries struct {
 	values []float64
 }
 
-// seriesSection draws the series of a case; false if it has none.
-func (b *builder) seriesSection(m caseResult, number int) (seriesSection, bool) {
+// series draws a quantity over the time within the runs of a case, for scripts and for media without; none if it has
+// none.
+func (b *builder) series(m caseResult) []doc.Element {
 	r := b.collectSeries(m)
 	if len(r.targets) == 0 {
-		return seriesSection{}, false
+		return nil
 	}
-	s := seriesSection{Case: m.Case, Name: r.name, Sampled: r.sampled}
-	longest, most := 0, 0.0
+	longest, most, bucket := 0, 0.0, 1
 	for _, target := range r.targets {
 		for _, l := range target.lines {
 			longest, most = max(longest, len(l.values)), max(most, slices.Max(l.values))
 		}
 	}
-	bucket := 1
-	if longest > maxValues {
-		bucket, s.Thinned = (2*longest+maxValues-1)/maxValues, true
-	}
 	name, scale := unitPrefix(most, r.unit)
-	s.Unit = name
 	data := seriesData{Unit: name, Step: r.step}
-	if bucket > 1 {
+	var notes []string
+	if longest > maxValues {
+		bucket = (2*longest + maxValues - 1) / maxValues
 		data.Step = r.step * float64(bucket) / 2
+		notes = append(notes, "Drawn with the least and the greatest of several steps.")
+	}
+	if r.sampled {
+		notes = append(notes, "Some of the runs, evenly chosen.")
 	}
 	t := chart.Traces{Step: data.Step, Longest: r.step * float64(longest)}
 	t.Height, t.Count, t.Labels = exploratoryHeight, len(r.targets), axisLabels(r.unit)
 	var all []float64
+	var names []doc.Label
 	for i, target := range r.targets {
-		set := chart.TraceColumn{Index: target.index}
+		set, style := chart.TraceColumn{Index: target.index}, chart.StyleNumber(target.index)
 		for _, l := range target.lines {
 			values := decimate(l.values, bucket)
 			set.Runs, all = append(set.Runs, values), append(all, values...)
 			data.Runs = append(data.Runs, seriesLine{i, l.block, jsonNumbers(values, scale)})
 		}
-		t.Sets = append(t.Sets, set)
-		data.Targets, data.Styles = append(data.Targets, target.name), append(data.Styles, chart.StyleNumber(target.index))
-		s.Figure.Columns = append(s.Figure.Columns, figureColumn{Name: target.name, Key: chart.Key(target.index)})
+		t.Sets, names = append(t.Sets, set), append(names, doc.Label{Name: target.name, Style: style})
+		data.Targets, data.Styles = append(data.Targets, target.name), append(data.Styles, style)
 	}
 	t.Scale = chart.Linear(all...)
-	t.Caption = chart.Caption{ID: "t" + strconv.Itoa(number), Title: r.name + " within the runs of " + m.Case,
-		Desc: strings.Join(data.Targets, ", ") + ": a line for each run, 0 to " + unit.Format(t.Longest, unit.Second) +
-			" in each column"}
-	s.Figure.Axis, s.Figure.Plot = t.YAxis(), t.Plot()
-	// json.Marshal escapes <, > and &. It cannot fail here, because every number is finite.
-	text, err := json.Marshal(data)
-	s.Data = template.JS(text)
-	return s, err == nil
+	text, err := json.Marshal(data) // it escapes <, > and &, and cannot fail: every number is finite
+	if err != nil {
+		return nil
+	}
+	f := b.figure(t, r.name+" within the runs of "+m.Case+": a line for each run, 0 to "+
+		unit.Format(t.Longest, unit.Second)+" in each column", "series", m.Case, r.name)
+	f.Title, f.Note, f.Caption = m.Case, r.name+", "+name, strings.Join(notes, " ")
+	f.Columns, f.Data = names, template.JS(text)
+	return []doc.Element{f}
 }
 
 // collectSeries returns the series of the runs of a case that have the name, unit and step of the first one found.

@@ -3,6 +3,8 @@ package report
 import (
 	"strings"
 	"testing"
+
+	"github.com/knotmeter/knotmeter/internal/doc"
 )
 
 // TestTwoLevels checks that reports give the total change of two levels, without a rate and without a straight line.
@@ -22,8 +24,9 @@ func TestTwoLevels(t *testing.T) {
 			t.Errorf("%s gives a rate for two levels", name)
 		}
 	}
-	if plot := trends(in.Comparison)[0].Plot; strings.Contains(string(plot), "series1") {
-		t.Errorf("a straight line through two levels: %s", plot)
+	figure := newBuilder(in, groups(in), in.runs()).scale().Parts[0].(doc.Figure)
+	if strings.Contains(string(figure.Plot), "series1") {
+		t.Errorf("a straight line through two levels: %s", figure.Plot)
 	}
 }
 

@@ -43,7 +43,7 @@ func Text(w io.Writer, in Input, options TextOptions) error {
 	}
 	if options.Verbose {
 		t.Block(method(in))
-		t.Block(list("Time", timingOf(in).sentences(), ""))
+		t.Block(timeSpent(in))
 		return write(w, strings.TrimRight(t.String(), "\n")+"\n")
 	}
 	if len(t.Omitted) > 0 {

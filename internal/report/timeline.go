@@ -2,33 +2,18 @@ package report
 
 import (
 	"slices"
-	"strconv"
+	"strings"
 
+	"github.com/knotmeter/knotmeter/internal/doc"
 	"github.com/knotmeter/knotmeter/internal/metric"
 	"github.com/knotmeter/knotmeter/internal/report/chart"
 	"github.com/knotmeter/knotmeter/internal/result"
 	"github.com/knotmeter/knotmeter/internal/unit"
 )
 
-// A timelineSection shows requests around an event, in the first run that counts of each target.
-type timelineSection struct {
-	File       string
-	Case, Span string
-	Figure     figure
-}
-
 // timelineKinds are the kinds of requests, in the order of drawing.
 var timelineKinds = []struct{ part, name string }{
 	{metric.NewProbes, "new connections"}, {metric.TCPProbes, "an open connection"}, {metric.UDPProbes, "UDP"},
-}
-
-// TimelineLegend returns the legend of timelines.
-func (*page) TimelineLegend() []figureColumn {
-	var list []figureColumn
-	for i, k := range timelineKinds {
-		list = append(list, figureColumn{Name: k.name, Key: chart.Key(i)})
-	}
-	return list
 }
 
 // The range of a timeline, in s: how long before the event it begins, and how long after the event it lasts at least.
@@ -37,21 +22,11 @@ const (
 	timelineLeast  = 0.3
 )
 
-// timelines returns the sections of the cases with figures.
-func (b *builder) timelines() folded[timelineSection] {
-	var list folded[timelineSection]
-	for i, m := range b.casesWithFigures() {
-		if s, ok := b.timeline(m, i+1); ok {
-			list.add(m.Role, s)
-		}
-	}
-	return list
-}
-
-// timeline draws the timeline of a case; false if it has none.
-func (b *builder) timeline(m caseResult, number int) (s timelineSection, ok bool) {
+// timeline draws requests around an event, in the first run that counts of each target; none if a case has none.
+func (b *builder) timeline(m caseResult) []doc.Element {
 	t := chart.Timeline{From: -timelineBefore, To: timelineLeast}
 	slowest := 0.0
+	var columns, kinds []doc.Label
 	for _, target := range b.columns {
 		runs := b.runs[m.Case][target]
 		i := slices.IndexFunc(runs, func(r run) bool {
@@ -65,29 +40,29 @@ func (b *builder) timeline(m caseResult, number int) (s timelineSection, ok bool
 			slowest = max(slowest, slices.Max(append(k.Slowest, 0)))
 			t.To = max(t.To, 1.2*lastLost(k))
 		}
-		note := ""
+		var notes []string
 		for _, mark := range marksOf(runs[i].Series) {
 			set.Marks = append(set.Marks, mark.At)
 			t.To = max(t.To, 1.2*mark.At)
-			if note != "" {
-				note += ", "
-			}
-			note += mark.Name + " " + unit.Format(mark.At, unit.Second)
+			notes = append(notes, mark.Name+" "+unit.Format(mark.At, unit.Second))
 		}
 		t.Sets = append(t.Sets, set)
-		s.Figure.Columns = append(s.Figure.Columns, figureColumn{Name: target, Note: note})
+		columns = append(columns, doc.Label{Name: target, Note: strings.Join(notes, ", ")})
 	}
 	if len(t.Sets) == 0 || slowest == 0 {
-		return s, false
+		return nil
 	}
-	// The rows of lost requests stand above the slowest answer.
+	for i, k := range timelineKinds {
+		kinds = append(kinds, doc.Label{Name: k.name, Style: chart.StyleNumber(i)})
+	}
+	// The rows of lost requests stand above the slowest response.
 	t.Scale, t.Labels = chart.Linear(0, 1.3*slowest), axisLabels(unit.Second)
 	t.Height, t.Count = timelineHeight, len(t.Sets)
-	s.Case, s.Span = m.Case, unit.Format(timelineBefore, unit.Second)+" before to "+unit.Format(t.To, unit.Second)+" after"
-	t.Caption = chart.Caption{ID: "e" + strconv.Itoa(number), Title: "Requests around the change of " + m.Case,
-		Desc: "Latencies of new connections, an open connection and UDP, from " + s.Span + ", and what was lost"}
-	s.Figure.Axis, s.Figure.Plot = t.YAxis(), t.Plot()
-	return s, true
+	span := unit.Format(timelineBefore, unit.Second) + " before to " + unit.Format(t.To, unit.Second) + " after"
+	f := b.figure(t, "Requests around the change of "+m.Case+": latencies of new connections, an open connection and "+
+		"UDP, from "+span+", and what was lost", "change", m.Case)
+	f.Title, f.Note, f.Legend, f.Columns = m.Case, "latency, "+span, kinds, columns
+	return []doc.Element{f}
 }
 
 const timelineHeight = 190.0

@@ -4,6 +4,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/knotmeter/knotmeter/internal/doc"
 	"github.com/knotmeter/knotmeter/internal/metric"
 	"github.com/knotmeter/knotmeter/internal/result"
 	"github.com/knotmeter/knotmeter/internal/unit"
@@ -22,16 +23,17 @@ func TestTimeline(t *testing.T) {
 				Marks: marks},
 		}
 	}
-	page := newPage(in)
-	if len(page.Timelines.Shown) != 1 || page.Series.Any() {
-		t.Fatalf("%d timelines, %d series", len(page.Timelines.Shown), len(page.Series.Shown))
+	b := newBuilder(in, groups(in), in.runs())
+	timelines, series := b.perCase(b.timeline), b.perCase(b.series)
+	if len(timelines) != 1 || len(series) != 0 {
+		t.Fatalf("%d timelines, %d series", len(timelines), len(series))
 	}
-	got := page.Timelines.Shown[0]
-	if len(got.Figure.Columns) != 2 || got.Figure.Columns[0].Note != "request 0 s, <shown> 500 ms" {
-		t.Errorf("%+v", got.Figure.Columns)
+	got := timelines[0].(doc.Figure)
+	if len(got.Columns) != 2 || got.Columns[0].Note != "request 0 s, <shown> 500 ms" {
+		t.Errorf("%+v", got.Columns)
 	}
-	if got.Span != "100 ms before to 600 ms after" {
-		t.Errorf("%s", got.Span)
+	if got.Note != "latency, 100 ms before to 600 ms after" {
+		t.Errorf("%s", got.Note)
 	}
 	html := render(t, func(b *strings.Builder) error { return writeHTML(b, in) })
 	if !strings.Contains(html, "Around a change") || strings.Contains(html, "<shown>") {

@@ -8,10 +8,12 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/knotmeter/knotmeter/internal/doc"
 	"github.com/knotmeter/knotmeter/internal/metric"
-	"github.com/knotmeter/knotmeter/internal/prose"
+	"github.com/knotmeter/knotmeter/internal/report/chart"
 	"github.com/knotmeter/knotmeter/internal/result"
 	"github.com/knotmeter/knotmeter/internal/stats"
+	"github.com/knotmeter/knotmeter/internal/unit"
 )
 
 // timing holds how the wall time of an experiment was spent; zero without runs, and for unpaired comparisons.
@@ -134,75 +136,86 @@ func measuringSeconds(runs []result.Run, parallel bool) (total float64) {
 // seconds converts seconds to a duration.
 func seconds(s float64) time.Duration { return time.Duration(s * float64(time.Second)) }
 
-// Headline returns the share of the time that was spent measuring, as a sentence.
-func (t timing) Headline() string {
-	return fmt.Sprintf("%.0f %% of the %s from start to end were spent measuring.",
-		t.Share*100, seconds(t.Total).Round(time.Second))
-}
-
-// sentences returns the headline, and the overhead of each target; nil without a total time.
-func (t timing) sentences() []string {
+// timeSpent returns how the wall time of an experiment was spent; without parts if its runs have no times.
+func timeSpent(in Input) doc.Block {
+	t := timingOf(in)
 	if t.Total <= 0 {
-		return nil
+		return doc.Block{}
 	}
-	list := []string{t.Headline()}
-	for _, s := range t.Targets {
-		list = append(list, s.sentence())
+	table := doc.Table{}
+	for _, head := range []string{"sites", "to make", "to remove", "runs each", "pods each", "API requests each",
+		"around a run"} {
+		table.Columns = append(table.Columns, doc.Column{Head: head})
 	}
-	return list
+	for _, o := range t.Targets {
+		row := doc.Row{Head: o.Target}
+		for _, text := range o.cells() {
+			row.Cells = append(row.Cells, doc.Cell{Text: text})
+		}
+		table.Rows = append(table.Rows, row)
+	}
+	return doc.Block{Title: "Time", Level: doc.Detail, Parts: append([]doc.Element{doc.Paragraph{Text: fmt.Sprintf(
+		"%.0f %% of the %s from start to end were spent measuring. Medians of each site, and of the time around a run:",
+		t.Share*100, seconds(t.Total).Round(time.Second))}}, parts(table.WithoutEmptyColumns())...)}
 }
 
-// Cells returns a row of the table with the columns of overheadColumns.
-func (s overhead) Cells() []string {
-	outside := fmt.Sprintf("%.1f s", s.Outside)
-	if s.Sites == 0 {
-		return []string{"-", "-", "-", "-", "-", "-", outside}
+// cells returns the numbers of a row; empty for those that are not known.
+func (o overhead) cells() []string {
+	outside := fmt.Sprintf("%.1f s", o.Outside)
+	if o.Sites == 0 {
+		return []string{"", "", "", "", "", "", outside}
 	}
-	return []string{
-		strconv.Itoa(s.Sites), fmt.Sprintf("%.1f s", s.Setup), fmt.Sprintf("%.1f s", s.Cleanup), formatHalves(s.Runs),
-		orDash(s.Pods), orDash(s.Calls), outside,
-	}
+	return []string{strconv.Itoa(o.Sites), fmt.Sprintf("%.1f s", o.Setup), fmt.Sprintf("%.1f s", o.Cleanup),
+		halves(o.Runs), halves(o.Pods), halves(o.Calls), outside}
 }
 
-// orDash formats a median of counts; "-" for 0.
-func orDash(n float64) string {
+// halves formats a median of counts, which may be a half; empty for 0.
+func halves(n float64) string {
 	if n == 0 {
-		return "-"
+		return ""
 	}
-	return formatHalves(n)
+	return strconv.FormatFloat(math.Round(n*2)/2, 'f', -1, 64)
 }
 
-// overheadColumns are the headings of the table of overheads.
-var overheadColumns = []string{
-	"sites", "to make one", "to remove one", "runs in it", "its pods", "its API requests", "a run outside its window",
+// overTime returns when the runs happened, and what happened within them.
+func (b *builder) overTime() doc.Block {
+	return doc.Block{ID: "time", Title: "Over time", Level: doc.Data, Parts: nested(
+		b.order(), timeSpent(b.in),
+		doc.Block{Title: "Around a change", Parts: b.perCase(b.timeline), About: "The first run of each target. A dot is " +
+			"the slowest response to the requests of 10 ms, at the time of the requests; a bar at the top is a time in which " +
+			"some were never answered. Upright: the request for the change, when the API server told of it, and when new " +
+			"connections showed it."},
+		doc.Block{Title: "Within the runs", Parts: b.perCase(b.series), About: "A line is a run from start to end, without " +
+			"its ramp."})}
 }
 
-// Columns returns the headings of Cells.
-func (timing) Columns() []string { return overheadColumns }
-
-// sentence returns the overhead of a target as a sentence.
-func (s overhead) sentence() string {
-	run := fmt.Sprintf("a run took %.1f s outside its window (medians).", s.Outside)
-	if s.Sites == 0 {
-		return s.Target + ": " + run
+// order returns when every run happened, and when the sites were set up and cleaned up.
+func (b *builder) order() doc.Block {
+	t := timingOf(b.in)
+	if t.Total <= 0 {
+		return doc.Block{}
 	}
-	took := []string{fmt.Sprintf("%.1f s to make", s.Setup), fmt.Sprintf("%.1f s to remove", s.Cleanup)}
-	if s.Pods > 0 {
-		took = append(took, amount(s.Pods, "pod"))
+	since := func(at time.Time) float64 { return at.Sub(t.First).Seconds() }
+	spans, runs, invalid := map[string][]chart.Span{}, map[string]int{}, map[string]int{}
+	for _, s := range b.in.Sites {
+		spans[s.Target] = append(spans[s.Target], chart.Span{Start: since(s.Start), Setup: s.Setup, Valid: true},
+			chart.Span{Start: since(s.Start) + s.Setup + s.Used, Cleanup: s.Cleanup, Valid: true})
 	}
-	if s.Calls > 0 {
-		took = append(took, amount(s.Calls, "API request"))
+	for _, r := range b.in.runs() {
+		runs[r.Target]++
+		if !r.Valid() {
+			invalid[r.Target]++
+		}
+		spans[r.Target] = append(spans[r.Target], chart.Span{Start: since(r.Start), Setup: r.Setup, Window: r.Window,
+			Cleanup: r.Cleanup, Valid: r.Valid()})
 	}
-	return fmt.Sprintf("%s: a site took %s, for %s; %s", s.Target, prose.Enumerate(took), amount(s.Runs, "run"), run)
+	table := doc.Table{Name: "order", Columns: []doc.Column{{Axis: chart.StripAxis(t.Total)}}, Legend: "Solid: " +
+		"measuring. Pale: a site was made or removed, or a run started or ended. Empty: other targets had their turn. A " +
+		"cross marks an invalid run."}
+	for _, target := range b.columns {
+		table.Rows = append(table.Rows, doc.Row{Head: target,
+			Sub:   fmt.Sprintf("%s, %d invalid", unit.Plural(runs[target], "run"), invalid[target]),
+			Cells: []doc.Cell{{Plot: chart.Strip(spans[target], t.Total)}}})
+	}
+	return doc.Block{Title: "When the runs happened, in minutes since the start", Parts: parts(table)}
 }
-
-// amount formats a median of counts, which may be a half, with its noun.
-func amount(n float64, noun string) string {
-	if n == 1 {
-		return "1 " + noun
-	}
-	return formatHalves(n) + " " + noun + "s"
-}
-
-// formatHalves formats a number rounded to halves.
-func formatHalves(n float64) string { return strconv.FormatFloat(math.Round(n*2)/2, 'f', -1, 64) }

@@ -1,12 +1,14 @@
 package report
 
 import (
+	"strings"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/knotmeter/knotmeter/internal/compare"
+	"github.com/knotmeter/knotmeter/internal/doc"
 	"github.com/knotmeter/knotmeter/internal/metric"
 	"github.com/knotmeter/knotmeter/internal/result"
 )
@@ -35,38 +37,37 @@ func TestTiming(t *testing.T) {
 			result.Run{Site: 4, Target: "kube:b", Start: start, Setup: 0.5, Window: 1, Cleanup: 0.5},
 		)
 	}
-	want := []string{
-		"48 % of the 1m40s from start to end were spent measuring.",
-		"lab:native: a site took 0.5 s to make and 0.2 s to remove, for 3 runs; " +
-			"a run took 0.4 s outside its window (medians).",
-		"kube:a: a site took 4.5 s to make, 5.5 s to remove, 4 pods and 31.5 API requests, for 1.5 runs; " +
-			"a run took 1.6 s outside its window (medians).",
-		"kube:b: a run took 1.0 s outside its window (medians).",
-	}
 	got := timingOf(in)
-	if diff := cmp.Diff(want, got.sentences()); diff != "" {
-		t.Errorf("(-want +got):\n%s", diff)
-	}
 	if !got.First.Equal(second(-5)) {
 		t.Errorf("it began at %v", got.First)
 	}
+	block := timeSpent(in)
+	const share = "48 % of the 1m40s from start to end were spent measuring."
+	if text := block.Parts[0].(doc.Paragraph).Text; !strings.HasPrefix(text, share) {
+		t.Errorf("%q", text)
+	}
 	var cells [][]string
-	for _, s := range got.Targets {
-		cells = append(cells, s.Cells())
-		if len(s.Cells()) != len(got.Columns()) {
-			t.Errorf("%s has %d cells below %d heads", s.Target, len(s.Cells()), len(got.Columns()))
+	table := block.Parts[1].(doc.Table)
+	for _, row := range table.Rows {
+		var texts []string
+		for _, c := range row.Cells {
+			texts = append(texts, c.Text)
+		}
+		cells = append(cells, append(texts, row.Head))
+		if len(texts) != len(table.Columns) {
+			t.Errorf("%s has %d cells below %d heads", row.Head, len(texts), len(table.Columns))
 		}
 	}
 	rows := [][]string{
-		{"1", "0.5 s", "0.2 s", "3", "-", "-", "0.4 s"},
-		{"2", "4.5 s", "5.5 s", "1.5", "4", "31.5", "1.6 s"},
-		{"-", "-", "-", "-", "-", "-", "1.0 s"},
+		{"1", "0.5 s", "0.2 s", "3", "", "", "0.4 s", "lab:native"},
+		{"2", "4.5 s", "5.5 s", "1.5", "4", "31.5", "1.6 s", "kube:a"},
+		{"", "", "", "", "", "", "1.0 s", "kube:b"},
 	}
 	if diff := cmp.Diff(rows, cells); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
 	in.Runs = nil
-	if got := timingOf(in).sentences(); got != nil {
-		t.Errorf("without runs: %q", got)
+	if got := timeSpent(in).Parts; len(got) > 0 {
+		t.Errorf("without runs: %v", got)
 	}
 }

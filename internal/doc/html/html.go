@@ -5,7 +5,6 @@ import (
 	_ "embed"
 	"fmt"
 	"html/template"
-	"slices"
 	"strings"
 	"sync"
 
@@ -26,7 +25,7 @@ var source string
 // blocks returns the templates. They are parsed when the first page is made, since most commands make none.
 var blocks = sync.OnceValue(func() *template.Template {
 	return template.Must(template.New("").Funcs(template.FuncMap{
-		"typeset": prose.Typeset, "breakable": Breakable, "kind": kind, "chunks": chunks, "pair": newCell,
+		"typeset": prose.Typeset, "breakable": Breakable, "kind": kind, "chunks": doc.Table.Chunks, "pair": newCell,
 		"legend":    legend,
 		"rest":      func(all int) string { return Rest(min(all, MaxRows), all) },
 		"first":     func(list []doc.Row) []doc.Row { return list[:min(len(list), MaxRows)] },
@@ -49,27 +48,6 @@ func legend(t doc.Table) string {
 	return strings.TrimSpace(drawnSigns.Replace(t.Legend) + " " + t.Drawn)
 }
 
-// maxLeadColumns is the number of columns of the answer that are next to each other if its table may be split.
-const maxLeadColumns = 4
-
-// chunks splits the columns of a large table that may be split into tables below each other.
-func chunks(t doc.Table) []doc.Table {
-	if !t.Lead || !t.Apart || len(t.Columns) <= maxLeadColumns {
-		return []doc.Table{t}
-	}
-	var list []doc.Table
-	for from := 0; from < len(t.Columns); from += maxLeadColumns {
-		to := min(from+maxLeadColumns, len(t.Columns))
-		part := t
-		part.Columns, part.Rows = t.Columns[from:to], slices.Clone(t.Rows)
-		for i := range part.Rows {
-			part.Rows[i].Cells = part.Rows[i].Cells[from:to]
-		}
-		list = append(list, part)
-	}
-	return list
-}
-
 // A cell is a cell with its column. That of a large table has the parts of its value, which have different sizes.
 type cell struct {
 	Column       doc.Column
@@ -87,13 +65,13 @@ func newCell(t doc.Table, column int, from doc.Cell) cell {
 	case c.Column.Axis != "":
 		c.Class = "drawing"
 	}
+	if from.Best {
+		c.Class += " best"
+	}
 	if !t.Lead {
 		return c
 	}
 	c.Number = from.Text
-	if from.Best {
-		c.Class += " best"
-	}
 	if c.Number != "" && strings.ContainsAny(c.Number[:1], "-0123456789") {
 		c.Number, c.Unit, _ = strings.Cut(c.Number, " ")
 	} else {

@@ -18,7 +18,7 @@ import (
 
 // A Caption describes a figure for screen readers. ID is the id of the title element, unique in the page. A figure
 // without a title is hidden from screen readers: the text next to it has the same content.
-type Caption struct{ ID, Title, Desc string }
+type Caption struct{ ID, Title string }
 
 // A canvas collects the elements of one figure.
 type canvas struct {
@@ -30,18 +30,12 @@ type canvas struct {
 func newCanvas(class string, height float64, caption Caption) *canvas {
 	c := &canvas{height: height}
 	fmt.Fprintf(&c.b, `<svg class="%s" height="%s"`, html.EscapeString(class), decimal2(height))
-	id := html.EscapeString(caption.ID)
-	switch {
-	case caption.Title == "":
+	if caption.Title == "" {
 		c.b.WriteString(` aria-hidden="true">`)
-	case caption.Desc == "":
-		fmt.Fprintf(&c.b, ` role="img" aria-labelledby="%s"><title id="%s">%s</title>`,
-			id, id, html.EscapeString(caption.Title))
-	default:
-		fmt.Fprintf(&c.b, ` role="img" aria-labelledby="%s" aria-describedby="%sd">`+
-			`<title id="%s">%s</title><desc id="%sd">%s</desc>`,
-			id, id, id, html.EscapeString(caption.Title), id, html.EscapeString(caption.Desc))
+		return c
 	}
+	fmt.Fprintf(&c.b, ` role="img" aria-labelledby="%[1]s"><title id="%[1]s">%[2]s</title>`,
+		html.EscapeString(caption.ID), html.EscapeString(caption.Title))
 	return c
 }
 
@@ -207,5 +201,6 @@ func InlineRange(share, lo, hi float64) template.HTML {
 	if lo <= hi {
 		line = `<line x1="` + percent(lo) + `" x2="` + percent(hi) + `" y1="50%" y2="50%"/>`
 	}
-	return template.HTML(`<svg class="bar" aria-hidden="true"><rect width="` + percent(share) + `"/>` + line + `</svg>`)
+	return template.HTML(`<svg class="bar" height="6" aria-hidden="true"><rect width="` + percent(share) +
+		`" height="6"/>` + line + `</svg>`)
 }

@@ -10,12 +10,11 @@ import (
 // Columns is the common frame of figures that show targets side by side: one column each and one scale for all. The
 // caller writes the names of the columns below the figure.
 type Columns struct {
-	Caption Caption
-	Height  float64 // in pixels
-	Count   int     // number of columns
-	Scale   Scale
-	Bounds  []float64                // reference of each column, drawn as a dashed line; NaN if unknown; may be empty
-	Labels  func([]float64) []string // formats the ticks of the value axis
+	Height float64 // in pixels
+	Count  int     // number of columns
+	Scale  Scale
+	Bounds []float64                // reference of each column, drawn as a dashed line; NaN if unknown; may be empty
+	Labels func([]float64) []string // formats the ticks of the value axis
 }
 
 const (
@@ -35,8 +34,8 @@ func (f Columns) x(i int, share float64) float64 {
 func (f Columns) y(v float64) float64 { return yAt(f.Scale, v, f.Height, columnsBottom) }
 
 // begin starts the figure, draws the background of all columns, and leaves the inner figure open.
-func (f Columns) begin() *canvas {
-	c := newCanvas("plot", f.Height, f.Caption)
+func (f Columns) begin(caption Caption) *canvas {
+	c := newCanvas("plot", f.Height, caption)
 	c.stretch()
 	c.stroke("grid", gridLines(f.Scale, f.Height, columnsBottom))
 	var between strings.Builder
@@ -101,8 +100,8 @@ type Dots struct {
 const cross = "M-4,-4L4,4M-4,4L4,-4"
 
 // Plot draws the runs.
-func (d Dots) Plot() template.HTML {
-	c := d.begin()
+func (d Dots) Plot(caption Caption) template.HTML {
+	c := d.begin(caption)
 	d.boxes(c)
 	var medians, dots pen
 	for i, set := range d.Sets {
@@ -182,8 +181,8 @@ type TraceColumn struct {
 }
 
 // Plot draws the lines.
-func (t Traces) Plot() template.HTML {
-	c := t.begin()
+func (t Traces) Plot(caption Caption) template.HTML {
+	c := t.begin(caption)
 	for i, set := range t.Sets {
 		var p pen
 		for _, values := range set.Runs {

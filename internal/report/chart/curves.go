@@ -1,7 +1,6 @@
 package chart
 
 import (
-	"fmt"
 	"html/template"
 	"math"
 	"strconv"
@@ -17,7 +16,6 @@ type Point struct {
 
 // A Curve is the latency distribution of one target: of all its runs together, and of each run alone.
 type Curve struct {
-	Label  string
 	Index  int       // of the target, from 0; selects the style of its line
 	Points []Point   // of all runs together
 	Runs   [][]Point // single runs, drawn as thin lines behind
@@ -26,9 +24,8 @@ type Curve struct {
 // Curves is a figure that overlays distributions: latency, on a logarithmic axis, over the percentile, on an axis on
 // which 90 %, 99 % and 99.9 % are equally far apart, because the figure is about tails.
 type Curves struct {
-	Caption Caption
-	Curves  []Curve
-	Labels  func([]float64) []string // formats the ticks of the latency axis
+	Curves []Curve
+	Labels func([]float64) []string // formats the ticks of the latency axis
 }
 
 const (
@@ -68,9 +65,9 @@ func (c Curves) YAxis() template.HTML {
 
 // Plot draws the grid, the curves and the labels of the percentiles. Lines are drawn in a part that the browser
 // stretches to the width of the page; texts are not, since letters would be distorted.
-func (c Curves) Plot() template.HTML {
+func (c Curves) Plot(caption Caption) template.HTML {
 	x, y := c.scales()
-	out := newCanvas("plot", curvesHeight, c.Caption)
+	out := newCanvas("plot", curvesHeight, caption)
 	out.stretch()
 	grid := gridLines(y, curvesHeight, curvesBottom)
 	var labels []string
@@ -121,9 +118,3 @@ const styles = 6
 
 // StyleNumber returns the number, from 1, of the style of a target or another series by its index, from 0.
 func StyleNumber(i int) int { return i%styles + 1 }
-
-// Key draws a short line in the style of the series with an index, for a legend.
-func Key(i int) template.HTML {
-	return template.HTML(fmt.Sprintf(`<svg class="plot key" aria-hidden="true"><path class="series%d" d="M0 5h30"/></svg>`,
-		StyleNumber(i)))
-}

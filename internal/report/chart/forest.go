@@ -8,30 +8,20 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/knotmeter/knotmeter/internal/doc"
 	"github.com/knotmeter/knotmeter/internal/unit"
 )
 
-// A Mark is the shape and style of a verdict, so that its meaning never depends on colour alone.
-type Mark string
-
-// The marks: a triangle points up for better and down for worse, whatever the direction of the value; a square is
-// equivalent, a hollow circle undecided.
-const (
-	Better    Mark = "better"
-	Worse     Mark = "worse"
-	Same      Mark = "same"
-	Undecided Mark = "undecided"
-)
-
-// Corners returns the corners of a mark relative to its middle, y downwards; none for the circle of undecided.
-func (m Mark) Corners(size float64) [][2]float64 {
+// corners returns the corners of a mark relative to its middle, y downwards: a triangle points up for better and down
+// for worse, whatever the direction of the value, and a square is equivalent; none for the hollow circle of undecided.
+func corners(m doc.Mark, size float64) [][2]float64 {
 	inner := size * 0.8
 	switch m {
-	case Better:
+	case doc.Better:
 		return [][2]float64{{0, -size}, {size, inner}, {-size, inner}}
-	case Worse:
+	case doc.Worse:
 		return [][2]float64{{0, size}, {size, -inner}, {-size, -inner}}
-	case Same:
+	case doc.Same:
 		return [][2]float64{{-inner, -inner}, {inner, -inner}, {inner, inner}, {-inner, inner}}
 	}
 	return nil
@@ -41,9 +31,8 @@ func (m Mark) Corners(size float64) [][2]float64 {
 // bound, Lo is -1 or -Inf, and Hi +Inf.
 type Interval struct {
 	Change, Lo, Hi float64
-	Mark           Mark
+	Mark           doc.Mark
 	Primary        bool
-	Caption        Caption
 }
 
 // Known reports whether there is anything to draw.
@@ -158,7 +147,7 @@ const (
 )
 
 // marks lists all marks; each has two shapes with successive numbers, a small and a large one.
-var marks = []Mark{Better, Worse, Same, Undecided}
+var marks = []doc.Mark{doc.Better, doc.Worse, doc.Same, doc.Undecided}
 
 // markHref returns the id of the shape of a row's mark.
 func markHref(r Interval) string {
@@ -198,9 +187,10 @@ func (f Forest) Shapes() template.HTML {
 	return c.done()
 }
 
-// Row draws one comparison. It refers to the Shapes of its forest, which the page must include.
+// Row draws one comparison, next to a text with the same content. It refers to the Shapes of its forest, which the page
+// must include.
 func (f Forest) Row(r Interval) template.HTML {
-	c := newCanvas("plot", rowHeight, r.Caption)
+	c := newCanvas("plot", rowHeight, Caption{})
 	fmt.Fprintf(&c.b, `<use href="#%s"/>`, groundID)
 	if !r.Known() {
 		return c.done() // the text of the row says that nothing is known
@@ -240,13 +230,13 @@ func shape(r Interval) string {
 	if r.Primary {
 		size = 4.6
 	}
-	var corners []string
-	for _, c := range r.Mark.Corners(size) {
-		corners = append(corners, decimal2(c[0])+","+decimal2(c[1]))
+	var points []string
+	for _, c := range corners(r.Mark, size) {
+		points = append(points, decimal2(c[0])+","+decimal2(c[1]))
 	}
-	if len(corners) == 0 {
+	if len(points) == 0 {
 		return fmt.Sprintf("M%[1]s,0a%[2]s,%[2]s 0 1,0 %[3]s,0a%[2]s,%[2]s 0 1,0 %[4]s,0Z",
 			decimal2(-size), decimal2(size), decimal2(2*size), decimal2(-2*size))
 	}
-	return "M" + strings.Join(corners, "L") + "Z"
+	return "M" + strings.Join(points, "L") + "Z"
 }

@@ -8,6 +8,9 @@ import (
 	"regexp"
 	"strconv"
 	"strings"
+
+	"github.com/knotmeter/knotmeter/internal/doc"
+	"github.com/knotmeter/knotmeter/internal/prose"
 )
 
 var (
@@ -124,37 +127,33 @@ func (s *Sheet) Box(class string, x, y, width, height float64) {
 }
 
 // Mark draws the shape of a verdict, scaled for a font of a size in px.
-func (s *Sheet) Mark(m Mark, x, y, size float64) {
+func (s *Sheet) Mark(m doc.Mark, x, y, size float64) {
 	class := string(m)
-	if len(m.Corners(1)) == 0 {
+	if len(corners(m, 1)) == 0 {
 		class = "hollow"
 	}
 	fmt.Fprintf(&s.b, `<path class="%s" transform="translate(%s %s) scale(%s)" d="%s"/>`+"\n",
 		class, decimal2(x), decimal2(y), decimal2(size/14), shape(Interval{Mark: m, Primary: true}))
 }
 
-// An Entry is one key of a legend: a line in the style of a target, or a square in the style of its bars.
-type Entry struct {
-	Name  string
-	Index int // of the target, from 0
-	Bars  bool
-}
-
-// Legend writes keys, in as many lines as they need.
-func (s *Sheet) Legend(keys []Entry, f Font) {
+// Legend writes labels with their lines or squares, in as many lines as they need.
+func (s *Sheet) Legend(labels []doc.Label, f Font) {
+	if len(labels) == 0 {
+		return
+	}
 	x := Edge
-	for _, k := range keys {
-		name := f.Fit(k.Name, s.Inner()-44)
+	for _, l := range labels {
+		name := f.Fit(prose.Plain(l.Name), s.Inner()-44)
 		if x > Edge && x+38+f.Width(name) > s.Width-Edge {
 			x, s.Y = Edge, s.Y+f.Size*1.5
 		}
 		middle := s.Y + f.Size*0.7
-		if k.Bars {
-			s.Box("fill"+strconv.Itoa(StyleNumber(k.Index)), x, middle-6, 12, 12)
+		switch {
+		case l.Bars:
+			s.Box("fill"+strconv.Itoa(l.Style), x, middle-6, 12, 12)
 			x += 18
-		} else {
-			fmt.Fprintf(&s.b, `<path class="key series%d" d="M%s %sh30"/>`+"\n",
-				StyleNumber(k.Index), decimal2(x), decimal2(middle))
+		case l.Style > 0:
+			fmt.Fprintf(&s.b, `<path class="key series%d" d="M%s %sh30"/>`+"\n", l.Style, decimal2(x), decimal2(middle))
 			x += 38
 		}
 		s.Text(name, x, s.Y+f.Size, Start, f, s.Inner())
@@ -167,7 +166,8 @@ func (s *Sheet) Legend(keys []Entry, f Font) {
 func (s *Sheet) Verdicts(delta float64, f Font) {
 	x := Edge + 6
 	for _, m := range marks {
-		text := map[Mark]string{Better: "better", Worse: "worse", Same: "equivalent", Undecided: "undecided"}[m]
+		text := map[doc.Mark]string{doc.Better: "better", doc.Worse: "worse", doc.Same: "equivalent",
+			doc.Undecided: "undecided"}[m]
 		s.Mark(m, x, s.Y+f.Size*0.65, f.Size)
 		s.Text(text, x+12, s.Y+f.Size, Start, f, s.Inner())
 		x += 12 + f.Width(text) + 24

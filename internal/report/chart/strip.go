@@ -22,9 +22,9 @@ const (
 )
 
 // Strip draws when runs happened: solid while measuring, pale before and after, and a cross on invalid runs; total is
-// the length of the axis in seconds.
-func Strip(caption Caption, spans []Span, total float64) template.HTML {
-	c := newCanvas("plot", stripHeight, caption)
+// the length of the axis in seconds. A text next to it names them.
+func Strip(spans []Span, total float64) template.HTML {
+	c := newCanvas("plot", stripHeight, Caption{})
 	c.stretch()
 	c.stroke("grid", "M0 11H1000")
 	c.stroke("setup", strokes(spans, total, func(s Span) (from, to float64) {

@@ -35,8 +35,8 @@ const (
 )
 
 // Plot draws the columns.
-func (t Timeline) Plot() template.HTML {
-	c := t.begin()
+func (t Timeline) Plot(caption Caption) template.HTML {
+	c := t.begin(caption)
 	var marks strings.Builder
 	for i, set := range t.Sets {
 		for _, at := range set.Marks {

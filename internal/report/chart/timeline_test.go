@@ -10,7 +10,7 @@ func TestTimeline(t *testing.T) {
 	figure := Timeline{From: -0.1, To: 0.3,
 		Sets: []TimelineColumn{{Kinds: []TimelineKind{{}, kind}, Marks: []float64{0.1}}}}
 	figure.Height, figure.Count, figure.Scale = 100, 1, Linear(0, 0.003)
-	got := string(figure.Plot())
+	got := string(figure.Plot(Caption{}))
 	for _, want := range []string{
 		`<path class="lost series2" d="M290 12H710"/>`, // from 0 to 0.2 s, between the margins
 		`<path class="mark" d="M500 0V100"/>`,
@@ -30,7 +30,7 @@ func TestTimelineEnds(t *testing.T) {
 		Lost: []float64{1, 1, 0, 0, 1, 1, 1, 1, 1, 1}}
 	figure := Timeline{From: -0.1, To: 0.3, Sets: []TimelineColumn{{Kinds: []TimelineKind{kind}}}}
 	figure.Height, figure.Count, figure.Scale = 100, 1, Linear(0, 1)
-	if got := string(figure.Plot()); strings.Count(got, "H920") != 1 || strings.Contains(got, "h0") {
+	if got := string(figure.Plot(Caption{})); strings.Count(got, "H920") != 1 || strings.Contains(got, "h0") {
 		t.Errorf("one bar across the figure, and no dot: %s", got)
 	}
 }

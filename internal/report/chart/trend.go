@@ -13,11 +13,10 @@ type Level struct {
 
 // A Trend shows a metric over a numeric option, with the straight line of the estimated slope if Line is set.
 type Trend struct {
-	Caption Caption
-	Levels  []Level // by ascending numbers; not empty
-	Line    bool
-	Slope   float64 // change of the metric for an increase of the number by 1
-	Labels  func([]float64) []string
+	Levels []Level // by ascending numbers; not empty
+	Line   bool
+	Slope  float64 // change of the metric for an increase of the number by 1
+	Labels func([]float64) []string
 }
 
 // scales returns the axes that hold all levels.
@@ -37,10 +36,10 @@ func (t Trend) YAxis() template.HTML {
 }
 
 // Plot draws the levels and the line.
-func (t Trend) Plot() template.HTML {
+func (t Trend) Plot(caption Caption) template.HTML {
 	x, y := t.scales()
 	at := func(v float64) float64 { return yAt(y, v, curvesHeight, curvesBottom) }
-	out := newCanvas("plot", curvesHeight, t.Caption)
+	out := newCanvas("plot", curvesHeight, caption)
 	out.stretch()
 	out.stroke("grid", gridLines(y, curvesHeight, curvesBottom))
 	var quartiles pen

@@ -97,14 +97,10 @@
 
   const cells = row => "| " + row.map(c => c.innerText.replace(/\s+/g, " ").replace(/\|/g, "\\|").trim()).join(" | ") + " |";
   const markdown = figure => {
-    const table = figure.matches("table") ? figure : figure.querySelector("table");
-    const rows = table ? [...table.rows].map(r => [...r.cells])
-      : [...figure.querySelectorAll(".row:not(.head)")].map(r => [...r.querySelectorAll(".target, b, .interval, .badge")]);
     const title = figure.querySelector("h3, h4");
+    const rows = [...figure.querySelector("table").rows].map(r => [...r.cells]);
     const lines = rows.map(cells);
-    if (!lines.length) return "";
-    lines.splice(table ? 1 : 0, 0, "|" + " --- |".repeat(rows[0].length));
-    if (!table) lines.unshift("| target | change | interval | verdict |");
+    lines.splice(1, 0, "|" + " --- |".repeat(rows[0].length));
     return (title ? "**" + title.innerText.replace(/\s+/g, " ") + "**\n\n" : "") + lines.join("\n") + "\n";
   };
 
@@ -134,7 +130,7 @@
     const bar = document.createElement("div");
     bar.className = "copy";
     for (const [name, copy] of Object.entries(kinds)) {
-      if (name === "Markdown" && !figure.querySelector("table, .row b")) continue;
+      if (name === "Markdown" && !figure.querySelector("table")) continue;
       const b = document.createElement("button");
       b.type = "button";
       b.textContent = name;

@@ -69,6 +69,9 @@
       b.className = "line" + data.styles[t];
       row.append(b);
     });
+    const hint = document.createElement("small");
+    hint.textContent = "Drag to zoom in, double-click to see all.";
+    row.append(hint);
     return row;
   };
 
@@ -80,7 +83,6 @@
     waiting.delete(holder);
     draw(holder);
   });
-  document.documentElement.classList.add("scripted");
   addEventListener("scroll", drawVisible, {passive: true});
   addEventListener("resize", drawVisible);
   document.addEventListener("toggle", drawVisible, true);
