@@ -129,6 +129,6 @@ func invalid(c compare.Comparison) doc.Block {
 		return doc.Block{Title: "Invalid runs",
 			Parts: []doc.Element{doc.Paragraph{Text: "None: every run passed every validity check."}}}
 	}
-	return doc.Block{Title: "Invalid runs", Parts: parts(table), About: "These runs failed a validity check. They do not " +
-		"count, and their blocks were repeated. Counts that differ much between targets are a finding in themselves."}
+	return doc.Block{Title: "Invalid runs", Parts: parts(table), About: "These runs failed a validity check. They do " +
+		"not count, and their blocks were repeated. Counts that differ much between targets are a finding in themselves."}
 }

@@ -27,8 +27,8 @@ const (
 
 // everyRun returns every run: in the main metric of each case, and in its further metrics with boxes.
 func (b *builder) everyRun() doc.Block {
-	block := doc.Block{ID: "runs", Title: "Every run", Level: doc.Data, About: "A dot is a run, from left to right by block " +
-		"(in order, if it has none) in the column of its target. The line is the median, the box spans the quartiles, and " +
+	block := doc.Block{ID: "runs", Title: "Every run", Level: doc.Data, About: "A dot is a run, from left to right by " +
+		"block (in order, if it has none) in the column of its target. The line is the median, the box spans the quartiles, and " +
 		"the whiskers reach the furthest run within 1.5 interquartile ranges. A cross is an invalid run; a ring is a valid " +
 		"run whose block was repeated. Neither counts.",
 		Parts: b.perCase(func(m caseResult) (list []doc.Element) {
@@ -64,7 +64,8 @@ func (b *builder) inMetric(m caseResult, metric string) caseResult {
 	return m
 }
 
-// caseRuns draws a case. A primary case has a title at each dot and a row for each block, unless it has too many blocks.
+// caseRuns draws a case. A primary case has a title at each dot and a row for each block, unless it has too many
+// blocks.
 func (b *builder) caseRuns(m caseResult) doc.Figure {
 	var d chart.Dots
 	d.Height, d.Labels = exploratoryHeight, axisLabels(m.Unit)
