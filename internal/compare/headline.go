@@ -218,8 +218,11 @@ func measuredHeadline(c Comparison, cases []result.Case) string {
 	for _, m := range c.Medians {
 		of := planned[m.Case]
 		if m.Role == role && m.Metric == of.Metric && m.Median.Known() {
-			v, u := unit.ForDisplay(float64(m.Median), m.Unit, of.Load.Volume)
-			list = extendRange(list, cmp.Or(of.Words.Quantity, m.Metric), u, v)
+			u := m.Unit
+			if of.Load.Volume {
+				u = u.OfVolume()
+			}
+			list = extendRange(list, cmp.Or(of.Words.Quantity, m.Metric), u, float64(m.Median))
 		}
 	}
 	var words []string

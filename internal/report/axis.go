@@ -6,6 +6,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/knotmeter/knotmeter/internal/report/chart"
 	"github.com/knotmeter/knotmeter/internal/unit"
 )
 
@@ -13,10 +14,19 @@ import (
 func unitPrefix(v float64, u unit.Unit) (name string, scale float64) {
 	_, name, _ = strings.Cut(unit.Format(v, u), " ")
 	scale, _, err := unit.Parse("1 " + name)
-	if err != nil || scale == 0 {
+	switch {
+	case err != nil || scale == 0:
 		return string(u), 1
+	case u == unit.BytePerSecond:
+		return name, scale / 8 // B/s is read as bit/s
 	}
 	return name, scale
+}
+
+// onAxis returns a scale with ticks that are round in the unit of their labels.
+func onAxis(s chart.Scale, u unit.Unit) chart.Scale {
+	_, s.Per = unitPrefix(s.Hi, u)
+	return s
 }
 
 // axisLabels returns a function that labels the ticks of an axis with one common prefix and as many decimals as are

@@ -53,7 +53,7 @@ func groups(in Input) []group {
 		if first {
 			planned := cases[r.Case]
 			all = append(all, group{
-				Case: r.Case, Planned: planned, Metric: r.Metric, Unit: r.Unit, Better: r.Better, Role: r.Role,
+				Case: r.Case, Planned: planned, Metric: r.Metric, Unit: shownUnit(r.Unit, planned), Better: r.Better, Role: r.Role,
 				Baseline: r.Baseline, Main: planned.Metric == "" || planned.Metric == r.Metric,
 				Missing: missingTargets(in.Comparison, r.Case),
 			})
@@ -104,6 +104,7 @@ func (g *group) add(r compare.Row) {
 		g.BaselineMedian, g.Bound = r.BaselineMedian, cmp.Or(r.UpperBound, g.Bound)
 	}
 	g.Bound = cmp.Or(g.Bound, r.UpperBound)
+	r.Unit = g.Unit
 	g.Rows = append(g.Rows, r)
 }
 

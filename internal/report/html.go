@@ -50,7 +50,7 @@ func writeHTML(w io.Writer, in Input) error {
 	if err != nil {
 		return fmt.Errorf("read the report's template: %w", err)
 	}
-	p := newPage(in.inStorageUnits())
+	p := newPage(in)
 	p.addStyleAndScripts()
 	if p.JSON, p.JSONRest, err = embeddedComparison(in.Comparison); err != nil {
 		return err

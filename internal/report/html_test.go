@@ -613,7 +613,7 @@ func TestUnpairedPageSaysSo(t *testing.T) {
 func TestAxisLabels(t *testing.T) {
 	tests := []struct {
 		ticks []float64
-		unit  string
+		unit  unit.Unit
 		want  string
 	}{
 		{[]float64{0, 5e9, 10e9}, "bit/s", "0 Gbit/s|5 Gbit/s|10 Gbit/s"},
@@ -622,11 +622,13 @@ func TestAxisLabels(t *testing.T) {
 		{[]float64{0, 2, 4}, "1", "0|2|4"},
 		{[]float64{1e-5, 1e-3}, "s", "0.01 ms|1.00 ms"},
 		{[]float64{0.5, 1}, "s/GB", "0.5 s/GB|1.0 s/GB"},
+		{[]float64{0, 5e9}, unit.BytePerSecond, "0 GB/s|5 GB/s"},
+		{[]float64{0, 800 << 20}, unit.VolumeRate, "0 MiB/s|100 MiB/s"},
 		{nil, "s", ""},
 		{[]float64{5}, "strange", "5 strange"},
 	}
 	for _, tt := range tests {
-		if got := strings.Join(axisLabels(unit.Unit(tt.unit))(tt.ticks), "|"); got != tt.want {
+		if got := strings.Join(axisLabels(tt.unit)(tt.ticks), "|"); got != tt.want {
 			t.Errorf("labels of %v %s: %s, want %s", tt.ticks, tt.unit, got, tt.want)
 		}
 	}

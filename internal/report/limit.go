@@ -11,8 +11,10 @@ import (
 func limits(in Input) doc.Block {
 	table := doc.Table{Columns: []doc.Column{{Head: "limit"}, {Head: "measured"}, {Head: "share"},
 		{Head: "from", Words: true}}}
+	cases := in.casesByName()
 	for _, l := range in.Comparison.Limits {
-		most := doc.Cell{Text: format(l.Limit, l.Unit)}
+		u := shownUnit(l.Unit, cases[l.Case])
+		most := doc.Cell{Text: format(l.Limit, u)}
 		switch {
 		case l.BothWays:
 			most.Notes = []string{"in each direction"}
@@ -20,7 +22,7 @@ func limits(in Input) doc.Block {
 			most.Notes = []string{"the smaller of volume and VM"}
 		}
 		table.Rows = append(table.Rows, doc.Row{Group: l.Target, Head: string(l.Resource), Cells: []doc.Cell{
-			most, {Text: format(l.Median, l.Unit), Notes: []string{l.Case + " " + l.Metric}},
+			most, {Text: format(l.Median, u), Notes: []string{l.Case + " " + l.Metric}},
 			{Text: fmt.Sprintf("%.0f %%", 100*l.Share)},
 			{Text: cmp.Or(l.Source, "not stated"), Notes: nonEmpty(l.Note)},
 		}})

@@ -11,7 +11,6 @@ import (
 // writeMarkdown writes tables of cases and targets in GitHub's dialect, for a pull request: first what a reader must
 // know, everything else folded. Lines that do not fit into a comment are left out and counted at the end.
 func writeMarkdown(w io.Writer, in Input) error {
-	in = in.inStorageUnits()
 	c := in.Comparison
 	var m markdown.Comment
 	m.Line("## " + markdown.Escape(c.Headline))

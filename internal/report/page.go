@@ -159,7 +159,9 @@ func newBuilder(in Input, all []group, runs []run) *builder {
 		}
 		b.runs[r.Case][r.Target] = append(b.runs[r.Case][r.Target], r)
 	}
+	cases := in.casesByName()
 	for _, x := range in.Comparison.Boxes {
+		x.Unit = shownUnit(x.Unit, cases[x.Case])
 		b.boxes[x.Case] = append(b.boxes[x.Case], x)
 	}
 	b.results = caseResultsOf(slices.Concat(all, medianGroups(in)))

@@ -113,7 +113,7 @@ func (b *builder) caseRuns(m caseResult) doc.Figure {
 			"in a row are drawn. Median, box and whiskers are of all.", maxDots))
 	}
 	d.Titled = m.Role == result.Primary && d.Blocks <= maxTitledBlocks
-	d.Count, d.Scale = len(d.Sets), chart.Linear(values...)
+	d.Count, d.Scale = len(d.Sets), onAxis(chart.Linear(values...), m.Unit)
 	if len(names) == 0 {
 		return doc.Figure{}
 	}
@@ -141,7 +141,7 @@ func dotColumn(runs []run, m caseResult, target string) chart.DotColumn {
 		if !ok {
 			continue
 		}
-		text := fmt.Sprintf("%s: %s%s", runLabel(r, i), unit.Format(v.Number, v.Unit), reasons(r.Run))
+		text := fmt.Sprintf("%s: %s%s", runLabel(r, i), unit.Format(v.Number, m.Unit), reasons(r.Run))
 		if r.state == chart.Superseded {
 			text += ", superseded: its block was run again"
 		}
@@ -198,7 +198,7 @@ func (b *builder) runRows(m caseResult, names []doc.Label) []doc.Row {
 				byBlock[n] = &doc.Row{Group: "Runs", Head: runLabel(r, k),
 					Cells: slices.Repeat([]doc.Cell{{Text: "-"}}, len(names))}
 			}
-			byBlock[n].Cells[i] = doc.Cell{Text: unit.Format(v.Number, v.Unit)}
+			byBlock[n].Cells[i] = doc.Cell{Text: unit.Format(v.Number, m.Unit)}
 		}
 	}
 	var rows []doc.Row

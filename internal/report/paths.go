@@ -162,7 +162,7 @@ func (s pathSection) bars(targets int) (bars chart.Bars, drawn bool) {
 	for _, row := range s.rows {
 		bars.Sets, values = append(bars.Sets, row.medians), append(values, row.medians...)
 	}
-	bars.Scale = chart.FromZero(values...)
+	bars.Scale = onAxis(chart.FromZero(values...), s.unit)
 	return bars, len(s.rows) > 1 && len(s.rows) <= maxCases && targets > 1 &&
 		slices.ContainsFunc(values, func(v float64) bool { return v > 0 })
 }

@@ -33,7 +33,7 @@ func priced(t *testing.T) Input {
 // that one without its data does not.
 func checkSection(t *testing.T, in Input, section func(Input) doc.Block) {
 	t.Helper()
-	b := section(in.inStorageUnits())
+	b := section(in)
 	terminal, comment := text.NewTerminal(0), markdown.Comment{}
 	terminal.Level = doc.Detail
 	terminal.Block(b)

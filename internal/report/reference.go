@@ -23,6 +23,8 @@ type publishedRow struct {
 	Ours  string             `json:"our_case"`
 	Here  []published.Figure `json:"here"`
 	Pairs []matchedTarget    `json:"pairs,omitempty"`
+
+	unit unit.Unit // that figures are shown in
 }
 
 // A matchedTarget is a measured target next to the published target that the user matched with it. The changes are
@@ -38,12 +40,12 @@ type matchedTarget struct {
 // publications returns the tables of the input, each with the rows that the experiment also measured.
 func publications(in Input) []publication {
 	var list []publication
-	medians := mediansOf(in.Comparison)
+	medians, cases := mediansOf(in.Comparison), in.casesByName()
 	for _, t := range in.Reference {
 		p := publication{Table: t, Rows: []publishedRow{}}
 		for _, row := range t.Rows {
 			for _, m := range counterparts(row, medians) {
-				b := publishedRow{Row: row, Ours: m.Case, Here: m.figures}
+				b := publishedRow{Row: row, Ours: m.Case, Here: m.figures, unit: shownUnit(m.Unit, cases[m.Case])}
 				b.matchTargets(in.Matches, in.Comparison)
 				p.Rows = append(p.Rows, b)
 			}
@@ -177,7 +179,7 @@ func (b publishedRow) heading() string {
 }
 
 // Value returns a figure with its unit.
-func (b publishedRow) Value(f published.Figure) string { return unit.Format(f.Value, b.Unit) }
+func (b publishedRow) Value(f published.Figure) string { return unit.Format(f.Value, b.unit) }
 
 // nothing returns a message if publication and experiment have nothing in common, else "".
 func (p publication) nothing() string {

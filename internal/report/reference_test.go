@@ -97,7 +97,7 @@ func TestEveryPublishedRow(t *testing.T) {
 			got := spaceless(html.UnescapeString(inFormat(t, format, in)))
 			for _, row := range table.Rows {
 				shown := func(v float64) string {
-					return spaceless(unit.Format(unit.ForDisplay(v, row.Unit, cases[row.Case].Load.Volume)))
+					return spaceless(unit.Format(v, shownUnit(row.Unit, cases[row.Case])))
 				}
 				wants := []string{spaceless(row.Case + ", " + row.Metric), "here" + shown(2*row.Figures[0].Value)}
 				for _, f := range row.Figures {

@@ -24,7 +24,6 @@ var figureFile = regexp.MustCompile(
 
 // svgFiles draws the card and each figure of the page.
 func svgFiles(in Input) ([]File, error) {
-	in = in.inStorageUnits()
 	p := newPage(in)
 	d := &drawer{in: in, shapes: p.Shapes, files: []File{{"card.svg", card(in)}}}
 	for _, b := range slices.Concat(p.Top, p.Sections) {

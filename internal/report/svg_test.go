@@ -184,7 +184,7 @@ func TestCard(t *testing.T) {
 		all[name] = in
 	}
 	for name, in := range all {
-		text := card(in.inStorageUnits())
+		text := card(in)
 		said := texts(t, text)
 		if !strings.Contains(text, `width="1200" height="630" viewBox="0 0 1200 630"`) ||
 			!strings.HasPrefix(said, "KNOTMETER\n") {

@@ -23,7 +23,6 @@ type TextOptions struct {
 // Matrix writes only the table of [Text], for an experiment in progress. The error is the writer's.
 func Matrix(w io.Writer, in Input, options TextOptions) error {
 	t := options.terminal()
-	in = in.inStorageUnits()
 	t.Block(newAnswer(in, groups(in), nil).block(in))
 	return write(w, t.String())
 }
@@ -32,7 +31,6 @@ func Matrix(w io.Writer, in Input, options TextOptions) error {
 // writer's.
 func Text(w io.Writer, in Input, options TextOptions) error {
 	t := options.terminal()
-	in = in.inStorageUnits()
 	c, blocks := in.Comparison, document(in, groups(in))
 	t.Paragraph("", "", c.Headline+".")
 	t.Faint(c.Summary)

@@ -20,9 +20,9 @@ func ExampleParseAs() {
 }
 
 // Text about volumes has the units that are usual for storage.
-func ExampleForDisplay() {
-	fmt.Println(unit.Format(unit.ForDisplay(1.2e9, unit.BitPerSecond, true)))
-	fmt.Println(unit.Format(unit.ForDisplay(16000, unit.PerSecond, true)))
+func ExampleUnit_OfVolume() {
+	fmt.Println(unit.Format(1.2e9, unit.BitPerSecond.OfVolume()))
+	fmt.Println(unit.Format(16000, unit.PerSecond.OfVolume()))
 	// Output:
 	// 143 MiB/s
 	// 16.0 kIOPS

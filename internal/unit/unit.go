@@ -28,10 +28,10 @@ const (
 	SecondPerOp   Unit = "s/op" // CPU time per operation
 )
 
-// Units for text about storage; values are never stored in them, see [ForDisplay].
+// Units for text about volumes, see [Unit.OfVolume].
 const (
-	BinaryBytePerSecond Unit = "B/s, binary" // B/s with binary prefixes
-	IOPS                Unit = "IOPS"        // operations per second
+	VolumeRate Unit = "bit/s of a volume" // as B/s with binary prefixes
+	IOPS       Unit = "IOPS"              // as operations per second
 )
 
 // ErrSyntax is wrapped by every error of the parsers in this package.
@@ -51,7 +51,7 @@ var (
 )
 
 // Format formats v, given in the base unit u, with three significant digits and a decimal prefix: 9.13e9 bit/s becomes
-// "9.13 Gbit/s", 4.52e-5 s becomes "45.2 µs". A ratio becomes a percentage, [BinaryBytePerSecond] has binary prefixes,
+// "9.13 Gbit/s", 4.52e-5 s becomes "45.2 µs". A ratio becomes a percentage, a [VolumeRate] of 8.4e6 bit/s "1.00 MiB/s",
 // and values that are not finite become "-".
 func Format(v float64, u Unit) string {
 	if math.IsNaN(v) || math.IsInf(v, 0) {
@@ -64,8 +64,8 @@ func Format(v float64, u Unit) string {
 		return digits(v)
 	case Second, SecondPerGB, SecondPerOp:
 		return scaled(v, u, small)
-	case BinaryBytePerSecond:
-		return scaled(v, BytePerSecond, binary)
+	case VolumeRate:
+		return scaled(v/8, BytePerSecond, binary)
 	default:
 		return scaled(v, u, large)
 	}
@@ -165,16 +165,16 @@ func factor(v float64) string {
 	return strconv.FormatFloat(v, 'g', 2, 64)
 }
 
-// ForDisplay converts a value to the unit for text: for volumes, bit/s to MiB/s and op/s to IOPS; everything else stays
-// as it is.
-func ForDisplay(v float64, u Unit, volume bool) (float64, Unit) {
-	switch {
-	case volume && u == BitPerSecond:
-		return v / 8, BinaryBytePerSecond
-	case volume && u == PerSecond:
-		return v, IOPS
+// OfVolume returns the unit that text about a volume has for values in u: MiB/s for bit/s, and IOPS for op/s. The
+// values stay in u.
+func (u Unit) OfVolume() Unit {
+	switch u {
+	case BitPerSecond:
+		return VolumeRate
+	case PerSecond:
+		return IOPS
 	}
-	return v, u
+	return u
 }
 
 // A symbol describes a spelling of a unit: its base unit, and its size in the base unit.

@@ -1,6 +1,7 @@
 package chart
 
 import (
+	"cmp"
 	"math"
 
 	"github.com/knotmeter/knotmeter/internal/stats"
@@ -9,7 +10,8 @@ import (
 // A Scale maps values to percentages of a figure's width or height.
 type Scale struct {
 	Lo, Hi float64
-	Log    bool // logarithmic; both ends are above 0
+	Log    bool    // logarithmic; both ends are above 0
+	Per    float64 // what is 1 in the labels of ticks, which are round in it; 0 is 1
 }
 
 // At returns the position of v, from 0 at Lo to 100 at Hi, clamped to the edges.
@@ -88,7 +90,8 @@ func (s Scale) Ticks(n int) []float64 {
 	if s.Log && s.Hi/s.Lo > 4 {
 		return thinTicks(s.logTicks(), n)
 	}
-	step := roundStep((s.Hi - s.Lo) / float64(n))
+	per := cmp.Or(s.Per, 1)
+	step := roundStep((s.Hi-s.Lo)/float64(n)/per) * per
 	first := math.Ceil(s.Lo / step)
 	var ticks []float64
 	for i := range n + 1 { // a step is at least an n-th of the scale
