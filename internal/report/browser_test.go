@@ -119,7 +119,8 @@ const inspect = () => {
   for (const choice of [...document.querySelectorAll("input[type=radio]")].reverse()) {
     choice.click();
     const shown = [...document.querySelectorAll(".option")].filter(e => e.checkVisibility());
-    if (shown.length !== 1 || shown[0] !== choice.labels[0].nextElementSibling) found.errors.push("choice " + choice.id);
+    const right = shown.length === 1 && shown[0] === choice.labels[0].nextElementSibling;
+    if (!right) found.errors.push("choice " + choice.id);
   }
   found.covered = [];
   for (const bar of document.querySelectorAll(".hero td > .plot")) {

@@ -57,7 +57,8 @@ func TestReferencesOfEachTarget(t *testing.T) {
 	in.Comparison.Comparisons[0].UpperBound.TargetMedian = 7.3e9
 	b := newBuilder(in, groups(in), in.runs())
 	c := b.caseRuns(b.results[0])
-	const words = "Dashed: node-to-node reference 9.40 Gbit/s, on lab:vxlan 7.30 Gbit/s, the median of node-node/tcp-stream."
+	const words = "Dashed: node-to-node reference 9.40 Gbit/s, on lab:vxlan 7.30 Gbit/s, " +
+		"the median of node-node/tcp-stream."
 	if c.Caption != words {
 		t.Errorf("%q, want %q", c.Caption, words)
 	}

@@ -3,11 +3,13 @@ package report
 import (
 	"fmt"
 	"math"
+	"slices"
 	"strconv"
 
 	"github.com/HdrHistogram/hdrhistogram-go"
 
 	"github.com/knotmeter/knotmeter/internal/doc"
+	"github.com/knotmeter/knotmeter/internal/metric"
 	"github.com/knotmeter/knotmeter/internal/report/chart"
 	"github.com/knotmeter/knotmeter/internal/result"
 	"github.com/knotmeter/knotmeter/internal/stats"
@@ -123,11 +125,8 @@ var runQuantiles = []float64{0, 0.25, 0.5, 0.75, 0.9, 0.95, 0.98, 0.99, 0.9925, 
 // maxSingleRuns is the number of runs of a target above which single runs are not drawn.
 const maxSingleRuns = 40
 
-// tableQuantiles are the percentiles of the table, and percentileNames their names.
-var (
-	tableQuantiles  = []float64{0.5, 0.9, 0.99, 0.999, 0.9999}
-	percentileNames = []string{"p50", "p90", "p99", "p99.9", "p99.99", "longest", "samples"}
-)
+// tablePercentiles are the percentiles of the table.
+var tablePercentiles = []string{metric.P50, metric.P90, metric.P99, metric.P999, metric.P9999}
 
 // latency returns the distributions of latencies.
 func (b *builder) latency() doc.Block {
@@ -173,7 +172,7 @@ func (b *builder) latencies(m caseResult) []doc.Element {
 			f := b.figure(x.curves, x.name+" by percentile of "+m.Case, "percentiles", m.Case, x.name)
 			f.Title, f.Note, f.Legend = m.Case, x.name+" by percentile, lower is better", x.keys
 			f.Links, f.Table.Rows = links(b.findings.marks(m.Case, "", "", "")), x.rows
-			for _, name := range percentileNames {
+			for _, name := range slices.Concat(tablePercentiles, []string{"longest", "samples"}) {
 				f.Table.Columns = append(f.Table.Columns, doc.Column{Head: name})
 			}
 			list = append(list, f)
@@ -192,8 +191,12 @@ func (b *builder) latencies(m caseResult) []doc.Element {
 // percentiles returns the percentiles of a target as a row.
 func percentiles(d *distribution) doc.Row {
 	row := doc.Row{Head: d.Target}
-	known := points(d.histogram, tableQuantiles)
-	for i := range tableQuantiles {
+	var quantiles []float64
+	for _, name := range tablePercentiles {
+		quantiles = append(quantiles, metric.Quantile(name))
+	}
+	known := points(d.histogram, quantiles)
+	for i := range quantiles {
 		text := "too few"
 		if i < len(known) {
 			text = unit.Format(known[i].Value, unit.Second)

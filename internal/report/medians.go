@@ -116,8 +116,9 @@ func medianGroups(in Input) []group {
 	cases := in.casesByName()
 	var list []group
 	for _, m := range in.Comparison.Medians {
-		g := group{Case: m.Case, Planned: cases[m.Case], Metric: m.Metric, Unit: shownUnit(m.Unit, cases[m.Case]), Better: m.Better,
-			Role: result.Exploratory, Baseline: m.Target, BaselineMedian: m.Median, Bound: m.UpperBound}
+		g := group{Case: m.Case, Planned: cases[m.Case], Metric: m.Metric, Better: m.Better,
+			Unit: shownUnit(m.Unit, cases[m.Case]), Role: result.Exploratory, Baseline: m.Target,
+			BaselineMedian: m.Median, Bound: m.UpperBound}
 		if g.Main = m.Metric == g.Planned.Metric; g.Main {
 			g.Role = m.Role
 		}

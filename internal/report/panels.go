@@ -28,9 +28,9 @@ const (
 // everyRun returns every run: in the main metric of each case, and in its further metrics with boxes.
 func (b *builder) everyRun() doc.Block {
 	block := doc.Block{ID: "runs", Title: "Every run", Level: doc.Data, About: "A dot is a run, from left to right by " +
-		"block (in order, if it has none) in the column of its target. The line is the median, the box spans the quartiles, and " +
-		"the whiskers reach the furthest run within 1.5 interquartile ranges. A cross is an invalid run; a ring is a valid " +
-		"run whose block was repeated. Neither counts.",
+		"block (in order, if it has none) in the column of its target. The line is the median, the box spans the " +
+		"quartiles, and the whiskers reach the furthest run within 1.5 interquartile ranges. A cross is an invalid run; a " +
+		"ring is a valid run whose block was repeated. Neither counts.",
 		Parts: b.perCase(func(m caseResult) (list []doc.Element) {
 			for _, metric := range append([]string{m.Metric}, b.boxMetrics(m)...) {
 				if f := b.caseRuns(b.inMetric(m, metric)); len(f.Columns) > 0 {

@@ -53,7 +53,8 @@ func TestLettersBreak(t *testing.T) {
 func TestSheet(t *testing.T) {
 	s := NewSheet(640, "a < b & \x00")
 	s.Paragraph("one \x1b <two>", Font{Size: 14})
-	s.Legend([]doc.Label{{Name: "a line", Style: 2}, {Name: strings.Repeat("bars ", 99), Style: 3, Bars: true}}, Font{Size: 12})
+	s.Legend([]doc.Label{{Name: "a line", Style: 2}, {Name: strings.Repeat("bars ", 99), Style: 3, Bars: true}},
+		Font{Size: 12})
 	s.Verdicts(0.02, Font{Size: 12})
 	s.Define(NewForest(nil, 0.02).Shapes())
 	if height := s.Place(StripAxis(60), 0, s.Y, 300); height != 18 {
