@@ -37,68 +37,73 @@ var (
 // card draws the headline, the first rows of the matrix (medians if nothing is compared), and a few counts.
 func card(in Input) string {
 	h := newAnswer(in, groups(in), nil)
-	if len(h.Rows) == 0 {
-		h = mediansAnswer(in)
+	table := h.matrix(in)
+	if len(table.Rows) == 0 {
+		medians, _ := splitMedians(in)
+		table = mediansTable(medians)
+		var names []string
+		for _, c := range table.Columns {
+			names = append(names, c.Head)
+		}
+		for i, name := range names {
+			table.Columns[i].Head = prose.Unprefixed(names)[name]
+		}
 	}
 	s := chart.NewSheet(cardWidth, prose.Plain(in.Comparison.Headline))
 	s.Box("accent", 0, 0, cardWidth, 10)
 	s.Text("KNOTMETER", chart.Edge, 50, chart.Start, cardBrand, s.Inner())
-	headline := prose.Typeset(prose.Plain(in.Comparison.Headline))
-	s.Y = s.Lines(headline, chart.Edge, 60, chart.Start, headlineFont(headline, s.Inner()), s.Inner(), 4) + 14
-	columns := h.Columns[:min(len(h.Columns), maxCardColumns)]
+	headline, font := prose.Typeset(prose.Plain(in.Comparison.Headline)), chart.Font{Size: 42, Bold: true}
+	for font.Size > 26 && len(font.Lines(headline, s.Inner(), 5)) > 3 {
+		font.Size -= 2
+	}
+	s.Y = s.Lines(headline, chart.Edge, 60, chart.Start, font, s.Inner(), 4) + 14
+	columns := table.Columns[:min(len(table.Columns), maxCardColumns)]
 	width := (s.Inner() - cardCases) / float64(max(len(columns), 1))
 	x := func(i int) float64 { return chart.Edge + cardCases + float64(i)*width }
 	top := s.Y
 	for i, c := range columns {
-		s.Y = max(s.Y, s.Lines(prose.Plain(c.Short), x(i), top, chart.Start, cardTarget, width-16, 2))
+		s.Y = max(s.Y, s.Lines(prose.Plain(c.Head), x(i), top, chart.Start, cardTarget, width-16, 2))
 	}
 	s.Y += 8
 	rows := 0
-	for _, r := range h.Rows[:min(len(h.Rows), maxCardRows)] {
+	for _, r := range table.Rows[:min(len(table.Rows), maxCardRows)] {
 		if s.Y+cardRow > cardNotes {
 			break
 		}
 		rows++
 		s.Rule(chart.Edge, s.Y, s.Inner())
-		y := s.Lines(prose.Typeset(prose.Plain(r.Subject)), chart.Edge, s.Y+10, chart.Start, cardCase, cardCases-20, 2)
+		y := s.Lines(prose.Typeset(prose.Plain(r.Group)), chart.Edge, s.Y+10, chart.Start, cardCase, cardCases-20, 2)
 		if y-s.Y < 60 { // a subject of one line
-			s.Lines(prose.Plain(r.Quantity), chart.Edge, y, chart.Start, cardSmall, cardCases-20, 1)
+			s.Lines(prose.Plain(r.Head), chart.Edge, y, chart.Start, cardSmall, cardCases-20, 1)
 		}
 		for i, c := range r.Cells[:min(len(r.Cells), len(columns))] {
 			drawCardCell(s, c, x(i), width-16)
 		}
 		s.Y += cardRow
 	}
-	s.Lines(cardNote(in, len(h.Rows)-rows, len(h.Columns)-len(columns)), chart.Edge, cardNotes+8, chart.Start, cardSmall,
+	s.Lines(cardNote(in, len(table.Rows)-rows, len(table.Columns)-len(columns)), chart.Edge, cardNotes+8, chart.Start, cardSmall,
 		s.Inner(), 2)
 	return s.File(cardHeight)
 }
 
-// headlineFont returns the largest font, from 42 to 26 px, with which a headline takes at most three lines.
-func headlineFont(text string, width float64) chart.Font {
-	l := chart.Font{Size: 42, Bold: true}
-	for l.Size > 26 && len(l.Lines(text, width, 5)) > 3 {
-		l.Size -= 2
-	}
-	return l
-}
-
 // drawCardCell draws a value, and below it the change with the mark of its verdict.
-func drawCardCell(s *chart.Sheet, c answerCell, x, width float64) {
+func drawCardCell(s *chart.Sheet, c doc.Cell, x, width float64) {
 	font := cardValue
-	if c.Unit == "" {
+	if !strings.Contains(c.Text, " ") || c.Text == notMeasuredText {
 		font = cardSmall
 	}
-	s.Text(typesetUnbroken(prose.Plain(c.Value())), x, s.Y+37, chart.Start, font, width)
+	s.Text(typesetUnbroken(prose.Plain(c.Text)), x, s.Y+37, chart.Start, font, width)
 	if c.Mark == "" {
-		s.Text(prose.Typeset(prose.Plain(c.Range)), x, s.Y+66, chart.Start, cardSmall, width)
+		if len(c.Notes) > 0 {
+			s.Text(prose.Typeset(prose.Plain(c.Notes[0])), x, s.Y+66, chart.Start, cardSmall, width)
+		}
 		return
 	}
 	s.Mark(c.Mark, x+7, s.Y+59, 20)
 	changeFont := chart.Font{Size: 20, Bold: c.Mark != doc.Undecided, Class: string(c.Mark)}
-	text := typesetUnbroken(prose.Plain(c.Change)) + " " + c.Word
+	text := typesetUnbroken(prose.Plain(c.Parts[0])) + " " + c.Parts[len(c.Parts)-1]
 	if changeFont.Width(text) > width-22 {
-		text = typesetUnbroken(prose.Plain(c.Change)) // the mark shows the verdict
+		text = typesetUnbroken(prose.Plain(c.Parts[0])) // the mark shows the verdict
 	}
 	s.Text(text, x+22, s.Y+66, chart.Start, changeFont, width-22)
 }
@@ -120,34 +125,4 @@ func cardNote(in Input, rows, columns int) string {
 		list = append(list, nothingToCompareText)
 	}
 	return prose.Typeset(prose.Plain(strings.Join(list, " · ")))
-}
-
-// mediansAnswer returns the matrix of the medians, for an experiment that compares nothing.
-func mediansAnswer(in Input) answer {
-	cases, at := in.casesByName(), index[[2]string]{}
-	list, _ := splitMedians(in)
-	var names []string
-	for _, m := range list {
-		names = append(names, m.Target)
-	}
-	names = distinct(names)
-	short := prose.Unprefixed(names)
-	h := answer{}
-	for _, name := range names {
-		h.Columns = append(h.Columns, answerColumn{Name: name, Short: short[name]})
-	}
-	for _, m := range list {
-		i, first := at.add([2]string{m.Case, m.Metric})
-		if first {
-			row := answerRow{Cells: slices.Repeat([]answerCell{{Number: "-"}}, len(names))}
-			row.Subject, row.Quantity = subjectAndQuantity(cases[m.Case], m.Metric)
-			h.Rows = append(h.Rows, row)
-		}
-		cell := &h.Rows[i].Cells[slices.Index(names, m.Target)]
-		cell.setMedian(m.Median, m.Unit)
-		if cell.Range = medianInterval(m); cell.Range == "-" {
-			cell.Range = ""
-		}
-	}
-	return h
 }

@@ -75,11 +75,11 @@ func furtherMetrics(c compare.Comparison, all []group) doc.Block {
 			t.values(g, func(compare.Number) template.HTML { return "" })
 		}
 	}
-	return further(t.Table)
+	return foldedMetrics(t.Table)
 }
 
-// further returns a table of further metrics, folded.
-func further(t doc.Table) doc.Block {
+// foldedMetrics returns a table of further metrics, folded.
+func foldedMetrics(t doc.Table) doc.Block {
 	return doc.Block{Level: doc.Data, Title: "Further metrics of these cases", Parts: parts(t)}
 }
 

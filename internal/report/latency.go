@@ -44,7 +44,10 @@ func (in Input) distributions(runs []run, maxSingleRuns int) []*distribution {
 					histogram: hdrhistogram.New(1, longestNanoseconds, 3)})
 			}
 			d := all[i]
-			h, err := in.loadHistogram(r.Run, h)
+			var err error
+			if h.Encoded == "" && in.Histogram != nil {
+				h, err = in.Histogram(r.Run, h.Name)
+			}
 			if err == nil {
 				err = d.merge(h, len(runs) <= maxSingleRuns)
 			}
@@ -54,15 +57,6 @@ func (in Input) distributions(runs []run, maxSingleRuns int) []*distribution {
 		}
 	}
 	return all
-}
-
-// loadHistogram returns a histogram with its encoded data, reading them if they are not loaded. The error is that of
-// Input.Histogram.
-func (in Input) loadHistogram(r *result.Run, h result.Histogram) (result.Histogram, error) {
-	if h.Encoded != "" || in.Histogram == nil {
-		return h, nil
-	}
-	return in.Histogram(r, h.Name)
 }
 
 // merge adds a histogram of a run, and keeps the run if single is set. It returns an error if the unit is not ns, the

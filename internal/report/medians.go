@@ -87,8 +87,8 @@ func measured(in Input) (b doc.Block, hidden int) {
 		About: about}, len(rest)
 }
 
-// furtherMedians returns a table of medians with a column for each target, folded.
-func furtherMedians(list []compare.Median) doc.Block {
+// mediansTable returns medians with a row for each metric of a case, and a column for each target.
+func mediansTable(list []compare.Median) doc.Table {
 	var targets []string
 	for _, x := range list {
 		targets = append(targets, x.Target)
@@ -102,13 +102,17 @@ func furtherMedians(list []compare.Median) doc.Block {
 	for _, x := range list {
 		i, first := at.add([2]string{x.Case, x.Metric})
 		if first {
-			t.Rows = append(t.Rows, doc.Row{Head: x.Case, Sub: x.Metric + ", " + betterText(x.Better),
+			t.Rows = append(t.Rows, doc.Row{Group: x.Case, Head: x.Metric, Sub: betterText(x.Better),
 				Cells: slices.Repeat([]doc.Cell{{Text: "-"}}, len(targets))})
 		}
-		t.Rows[i].Cells[slices.Index(targets, x.Target)] = doc.Cell{Text: format(x.Median, x.Unit),
-			Notes: nonEmpty(strings.Join(nonEmpty(medianInterval(x), unit.Plural(x.Runs, "run"), shareOfReference(x)), ", "))}
+		c := doc.Cell{Text: format(x.Median, x.Unit)}
+		if x.CI.Bounded() {
+			c.Notes = []string{medianInterval(x)}
+		}
+		c.Notes = append(c.Notes, strings.Join(nonEmpty(unit.Plural(x.Runs, "run"), shareOfReference(x)), ", "))
+		t.Rows[i].Cells[slices.Index(targets, x.Target)] = c
 	}
-	return further(t)
+	return t
 }
 
 // medianGroups returns the medians of an experiment that compares nothing, as groups without rows.

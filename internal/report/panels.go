@@ -32,7 +32,11 @@ func (b *builder) everyRun() doc.Block {
 		"quartiles, and the whiskers reach the furthest run within 1.5 interquartile ranges. A cross is an invalid run; a " +
 		"ring is a valid run whose block was repeated. Neither counts.",
 		Parts: b.perCase(func(m caseResult) (list []doc.Element) {
-			for _, metric := range append([]string{m.Metric}, b.boxMetrics(m)...) {
+			metrics := []string{m.Metric}
+			for _, x := range b.boxes[m.Case] {
+				metrics = append(metrics, x.Metric) // others published the case in these
+			}
+			for _, metric := range distinct(metrics) {
 				if f := b.caseRuns(b.inMetric(m, metric)); len(f.Columns) > 0 {
 					list = append(list, f)
 				}
@@ -44,7 +48,7 @@ func (b *builder) everyRun() doc.Block {
 	}
 	further := furtherMetrics(b.in.Comparison, b.groups)
 	if _, others := splitMedians(b.in); len(b.in.Comparison.Medians) > 0 {
-		further = furtherMedians(others)
+		further = foldedMetrics(mediansTable(others))
 	}
 	block.Parts = append(block.Parts, nested(further)...)
 	return block
@@ -229,17 +233,6 @@ func boxRows(boxes []*compare.Box) []doc.Row {
 		}
 	}
 	return rows
-}
-
-// boxMetrics returns the metrics with boxes other than the one of m: those in which others published the case.
-func (b *builder) boxMetrics(m caseResult) []string {
-	var list []string
-	for _, x := range b.boxes[m.Case] {
-		if x.Metric != m.Metric {
-			list = append(list, x.Metric)
-		}
-	}
-	return distinct(list)
 }
 
 // box returns the box of a target's runs; nil if there is none.

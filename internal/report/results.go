@@ -56,6 +56,11 @@ func (h answer) block(in Input) doc.Block {
 	case h.ranked(in):
 		return doc.Block{Parts: []doc.Element{h.ranking(in)}}
 	}
+	return doc.Block{Parts: []doc.Element{h.matrix(in)}}
+}
+
+// matrix returns a row for each case, and a column for each target.
+func (h answer) matrix(in Input) doc.Table {
 	var baselines []string
 	table := doc.Table{Name: h.File, Lead: true, Drawn: "Bars are the interval of the change on one logarithmic axis; " +
 		"the band is the smallest difference that matters, and an arrow is an end beyond the axis or without a bound."}
@@ -73,7 +78,7 @@ func (h answer) block(in Input) doc.Block {
 		}
 		table.Rows = append(table.Rows, row)
 	}
-	return doc.Block{Parts: []doc.Element{table}}
+	return table
 }
 
 // cell returns a cell with its change, interval and verdict, if it has a comparison.

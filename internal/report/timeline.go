@@ -41,7 +41,7 @@ func (b *builder) timeline(m caseResult) []doc.Element {
 			t.To = max(t.To, 1.2*lastLost(k))
 		}
 		var notes []string
-		for _, mark := range marksOf(runs[i].Series) {
+		for _, mark := range runs[i].Series[slices.IndexFunc(runs[i].Series, hasMarks)].Marks {
 			set.Marks = append(set.Marks, mark.At)
 			t.To = max(t.To, 1.2*mark.At)
 			notes = append(notes, mark.Name+" "+unit.Format(mark.At, unit.Second))
@@ -69,11 +69,6 @@ const timelineHeight = 190.0
 
 // hasMarks reports whether a series is around an event.
 func hasMarks(s result.Series) bool { return len(s.Marks) > 0 && s.Step > 0 }
-
-// marksOf returns the marks of the first series around an event; there must be one.
-func marksOf(series []result.Series) []result.Mark {
-	return series[slices.IndexFunc(series, hasMarks)].Marks
-}
 
 // timelineColumn returns the requests of a run, by kind.
 func timelineColumn(series []result.Series) (c chart.TimelineColumn) {

@@ -18,23 +18,9 @@ import (
 
 // timing holds how the wall time of an experiment was spent; zero without runs, and for unpaired comparisons.
 type timing struct {
-	First   time.Time
-	Total   float64    // seconds from the first start of a site or run to the last end
-	Share   float64    // share of Total spent measuring, from 0 to 1
-	Targets []overhead // in the order of the experiment
-}
-
-// overhead holds what the sites and runs of a target took in addition to measuring. Numbers are medians, times are in
-// seconds.
-type overhead struct {
-	Target  string
-	Sites   int     // number of closed sites
-	Setup   float64 // time to make a site
-	Cleanup float64 // time to remove a site
-	Runs    float64 // number in a site
-	Pods    float64 // number in a site; 0 if there are none
-	Calls   float64 // API requests of a site
-	Outside float64 // time of a run outside its window
+	First time.Time
+	Total float64 // seconds from the first start of a site or run to the last end
+	Share float64 // share of Total spent measuring, from 0 to 1
 }
 
 // timingOf returns the timing of an input.
@@ -61,19 +47,15 @@ func timingOf(in Input) timing {
 	if t.Total > 0 {
 		t.Share = measuringSeconds(in.Runs, in.Experiment.Design.Parallel) / t.Total
 	}
-	for _, target := range in.Experiment.Targets {
-		if s, ok := overheadOf(target.Name, in.Sites, in.Runs); ok {
-			t.Targets = append(t.Targets, s)
-		}
-	}
 	return t
 }
 
-// overheadOf returns the overhead of a target, from its sites and its runs, valid or not; false if there are no runs.
-func overheadOf(target string, sites []result.Site, runs []result.Run) (overhead, bool) {
+// overhead returns medians of what the sites and runs of a target took in addition to measuring, from its runs, valid
+// or not; false if there are none.
+func overhead(in Input, target string) (row doc.Row, known bool) {
 	var outside, setup, cleanup, pods, calls []float64
 	inSite := map[int]float64{}
-	for _, r := range runs {
+	for _, r := range in.Runs {
 		if r.Target != target {
 			continue
 		}
@@ -82,10 +64,7 @@ func overheadOf(target string, sites []result.Site, runs []result.Run) (overhead
 			inSite[r.Site]++
 		}
 	}
-	if len(outside) == 0 {
-		return overhead{}, false
-	}
-	for _, s := range sites {
+	for _, s := range in.Sites {
 		if s.Target != target {
 			continue
 		}
@@ -97,19 +76,24 @@ func overheadOf(target string, sites []result.Site, runs []result.Run) (overhead
 			calls = append(calls, v.Number)
 		}
 	}
-	return overhead{
-		Target: target, Sites: len(setup), Setup: medianOrZero(setup), Cleanup: medianOrZero(cleanup),
-		Runs: medianOrZero(slices.Collect(maps.Values(inSite))), Pods: medianOrZero(pods), Calls: medianOrZero(calls),
-		Outside: medianOrZero(outside),
-	}, true
-}
-
-// medianOrZero returns the median; 0 for no numbers.
-func medianOrZero(x []float64) float64 {
-	if len(x) == 0 {
-		return 0
+	took := func(x []float64) doc.Cell {
+		if len(x) == 0 {
+			return doc.Cell{}
+		}
+		return doc.Cell{Text: fmt.Sprintf("%.1f s", stats.Median(x))}
 	}
-	return stats.Median(x)
+	had := func(x []float64) doc.Cell {
+		if len(x) == 0 || len(setup) == 0 || stats.Median(x) == 0 {
+			return doc.Cell{}
+		}
+		return doc.Cell{Text: strconv.FormatFloat(math.Round(stats.Median(x)*2)/2, 'f', -1, 64)} // it may be a half
+	}
+	sites := doc.Cell{}
+	if len(setup) > 0 {
+		sites.Text = strconv.Itoa(len(setup))
+	}
+	return doc.Row{Head: target, Cells: []doc.Cell{sites, took(setup), took(cleanup),
+		had(slices.Collect(maps.Values(inSite))), had(pods), had(calls), took(outside)}}, len(outside) > 0
 }
 
 // measuringSeconds returns the total time of measuring. Of parallel runs only the longest counts.
@@ -147,34 +131,14 @@ func timeSpent(in Input) doc.Block {
 		"around a run"} {
 		table.Columns = append(table.Columns, doc.Column{Head: head})
 	}
-	for _, o := range t.Targets {
-		row := doc.Row{Head: o.Target}
-		for _, text := range o.cells() {
-			row.Cells = append(row.Cells, doc.Cell{Text: text})
+	for _, target := range in.Experiment.Targets {
+		if row, known := overhead(in, target.Name); known {
+			table.Rows = append(table.Rows, row)
 		}
-		table.Rows = append(table.Rows, row)
 	}
 	return doc.Block{Title: "Time", Level: doc.Detail, Parts: append([]doc.Element{doc.Paragraph{Text: fmt.Sprintf(
 		"%.0f %% of the %s from start to end were spent measuring. Medians of each site, and of the time around a run:",
 		t.Share*100, seconds(t.Total).Round(time.Second))}}, parts(table.WithoutEmptyColumns())...)}
-}
-
-// cells returns the numbers of a row; empty for those that are not known.
-func (o overhead) cells() []string {
-	outside := fmt.Sprintf("%.1f s", o.Outside)
-	if o.Sites == 0 {
-		return []string{"", "", "", "", "", "", outside}
-	}
-	return []string{strconv.Itoa(o.Sites), fmt.Sprintf("%.1f s", o.Setup), fmt.Sprintf("%.1f s", o.Cleanup),
-		halves(o.Runs), halves(o.Pods), halves(o.Calls), outside}
-}
-
-// halves formats a median of counts, which may be a half; empty for 0.
-func halves(n float64) string {
-	if n == 0 {
-		return ""
-	}
-	return strconv.FormatFloat(math.Round(n*2)/2, 'f', -1, 64)
 }
 
 // overTime returns when the runs happened, and what happened within them.
