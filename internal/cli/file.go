@@ -75,7 +75,13 @@ func (f *experimentFile) UnmarshalJSON(data []byte) error {
 func (f *experimentFile) set(s setting, value json.RawMessage) (err error) {
 	var several []string
 	switch p := s.value(f.options).(type) {
-	case pflag.Value, *time.Duration, *string, *commaList:
+	case *commaList:
+		if value[0] == '{' {
+			err = json.Unmarshal(value, &several) // an error that wants a list
+			break
+		}
+		several, err = texts(value)
+	case pflag.Value, *time.Duration, *string:
 		several, err = texts(value)
 	case *[]string:
 		if s.flag != targetFlag {

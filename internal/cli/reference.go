@@ -10,7 +10,7 @@ import (
 	"github.com/knotmeter/knotmeter/internal/published"
 )
 
-// published is the flag --reference: names of published tables, repeated or separated by commas.
+// publishedTables is the flag --reference: names of published tables, repeated or separated by commas.
 type publishedTables []published.Table
 
 func (p *publishedTables) String() string {

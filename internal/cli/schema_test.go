@@ -164,7 +164,7 @@ func TestSchemasDescribeWhatIsWritten(t *testing.T) {
 	validate(t, all["comparison-v1.json"], "beside a publication",
 		knotmeterPrints(t, "compare", dir, "--reference", "daocloud-cni", "-o", "json"))
 	validate(t, all["audit-v1.json"], "audit", knotmeterPrints(t, "audit", dir,
-		"../table/testdata/aks-cilium.txt", "../table/testdata/transposed.md", "-o", "json"))
+		"../published/page/testdata/aks-cilium.txt", "../published/page/testdata/transposed.md", "-o", "json"))
 	validate(t, all["plan-v1.json"], "plan", knotmeterPrints(t, "plan", "--target",
 		"lab:native", "--target", "lab:vxlan", "--suite", "network:quick", "-o", "json"))
 	validate(t, all["plan-v1.json"], "plan of few", knotmeterPrints(t, "plan", "--target",

@@ -146,7 +146,8 @@ func TestStorageLeavesSpace(t *testing.T) {
 	for name, size := range map[string]string{"half": "", "fresh": "&volume=fresh", "given": "&size=100MiB"} {
 		target := func(label string) string { return "local:" + dir + "?label=" + label + size }
 		free, status, text := least(target("a"), target("b"), "--case", "storage/write-1m-qd4")
-		if status != statusDone || free < mib/10 {
+		// A volume in memory may be faster than fio, whose runs are then not valid.
+		if status != statusDone && status != statusRunFailed || free < mib/10 || free > mib/2 {
 			t.Errorf("%s: status %d, %d of %d MiB stayed free\n%s", name, status, free, mib, text)
 		}
 	}

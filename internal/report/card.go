@@ -81,8 +81,8 @@ func card(in Input) string {
 		}
 		s.Y += cardRow
 	}
-	s.Lines(cardNote(in, len(table.Rows)-rows, len(table.Columns)-len(columns)), chart.Edge, cardNotes+8, chart.Start, cardSmall,
-		s.Inner(), 2)
+	note := cardNote(in, len(table.Rows)-rows, len(table.Columns)-len(columns))
+	s.Lines(note, chart.Edge, cardNotes+8, chart.Start, cardSmall, s.Inner(), 2)
 	return s.File(cardHeight)
 }
 

@@ -344,7 +344,7 @@ func TestResolveErrors(t *testing.T) {
 		{func(o *runner.Options) { o.Cases = []string{"pod-pod/*", "storage/*"} },
 			`--case: "storage/*" matches no case of network:quick`},
 		{func(o *runner.Options) { o.Cases = []string{"pod-pod/same/tcp-rr:flows=0x"} }, "flows=0x"},
-		{func(o *runner.Options) { o.Cases = []string{"*/tcp-*:size=1024"} }, "tcp-rr has no such parameter; it has flows"},
+		{func(o *runner.Options) { o.Cases = []string{"*/tcp-*:size=1024"} }, "parameter of streams, ping; tcp-rr has flows"},
 		{func(o *runner.Options) { o.Cases = []string{"*/tcp-bb:size=1024"} }, "matches no case"},
 		{func(o *runner.Options) { o.Primary = []string{"pod-pod/same/*"} }, `--primary: "pod-pod/same/*"`},
 		{func(o *runner.Options) { o.Primary = []string{"node-node/*"} },

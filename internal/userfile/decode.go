@@ -46,7 +46,7 @@ func Decode(data []byte, v any) error {
 		text = strings.TrimPrefix(text, prefix)
 	}
 	if found := unknownField.FindStringSubmatch(text); found != nil {
-		return &Error{lineOf(data, found[1], ""), text}
+		return &Error{lineOf(data, found[2], ""), found[1]}
 	}
 	if found := syntax.FindStringSubmatch(text); found != nil {
 		line, _ := strconv.Atoi(found[1]) // digits
@@ -56,7 +56,7 @@ func Decode(data []byte, v any) error {
 }
 
 var (
-	unknownField = regexp.MustCompile(`^unknown field "([^"]+)"`)
+	unknownField = regexp.MustCompile(`^(?:\w+: )*(unknown field "([^"]+)")`)
 	syntax       = regexp.MustCompile(`(?s)^(?:unmarshal errors:\s+)?line (\d+): (.*)$`)
 )
 

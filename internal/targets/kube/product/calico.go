@@ -33,16 +33,17 @@ func calico() Product {
 		Settings:      calicoSettings,
 		Encapsulation: calicoEncapsulation,
 		Encryption: func(e Evidence) []Property {
-			for _, f := range felixes(e) {
-				switch {
-				case ptr.Deref(f.Spec.WireGuard, false), ptr.Deref(f.Spec.WireGuardV6, false):
-					return one("wireguard", felixTitle)
-				case f.Spec.IPsecMode != "": // Calico Enterprise's
-					return one("ipsec", felixTitle)
-				}
-				return one(result.None, felixTitle) // missing fields mean off
+			felixes := felixes(e)
+			if len(felixes) == 0 {
+				return nil
 			}
-			return nil
+			switch spec := felixes[0].Spec; {
+			case ptr.Deref(spec.WireGuard, false), ptr.Deref(spec.WireGuardV6, false):
+				return one("wireguard", felixTitle)
+			case spec.IPsecMode != "": // Calico Enterprise's
+				return one("ipsec", felixTitle)
+			}
+			return one(result.None, felixTitle) // missing fields mean off
 		},
 		Services: func(e Evidence) []Property {
 			for _, f := range felixes(e) {

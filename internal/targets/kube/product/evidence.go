@@ -134,7 +134,7 @@ func (e Evidence) devices(d DeviceSign) (list []machine.Interface) {
 // inConfigMap returns the source that is a config map, NAMESPACE/NAME.
 func inConfigMap(name string) string { return "config map " + imageName(name) }
 
-// Sources that several products have.
+// onNodes is a source that several products have.
 const onNodes = "annotation of the nodes"
 
 // listensAt reports whether a socket listens at a port of the network namespace of a report; r may be nil.

@@ -106,9 +106,9 @@ const (
 // Values of properties besides names of protocols and result.None.
 const (
 	Replaces = "replaces" // kube-proxy
-	// Suffixes of tunnels that packets within a subnet do not take, and of Calico's whose mode is unknown because its
-	// pools, which hold it, cannot be read.
-	crossSubnet      = "-cross-subnet"
+	// crossSubnet is the suffix of tunnels that packets within a subnet do not take.
+	crossSubnet = "-cross-subnet"
+	// maybeCrossSubnet is that of Calico's tunnels whose mode is unknown, because the pools that hold it cannot be read.
 	maybeCrossSubnet = "-maybe-cross-subnet"
 )
 

@@ -16,16 +16,17 @@ func weave() Product {
 		Devices: []DeviceSign{{Prefix: "vxlan-6784", Encapsulation: "vxlan"}, {Prefix: "weave"}},
 		// It encrypts if it has a password, whose value is not read.
 		Encryption: func(e Evidence) []Property {
-			for _, c := range e.containers(func(c corev1.Container) bool { return strings.Contains(c.Image, "weave-kube") }) {
-				switch {
-				case len(c.EnvFrom) > 0:
-					return one(result.Unknown, "") // the password may be in one of these sources
-				case slices.ContainsFunc(c.Env, func(v corev1.EnvVar) bool { return v.Name == "WEAVE_PASSWORD" }):
-					return one("on", "weave has a password")
-				}
-				return one(result.None, "weave has no password")
+			found := e.containers(func(c corev1.Container) bool { return strings.Contains(c.Image, "weave-kube") })
+			if len(found) == 0 {
+				return nil
 			}
-			return nil
+			switch {
+			case len(found[0].EnvFrom) > 0:
+				return one(result.Unknown, "") // the password may be in one of these sources
+			case slices.ContainsFunc(found[0].Env, func(v corev1.EnvVar) bool { return v.Name == "WEAVE_PASSWORD" }):
+				return one("on", "weave has a password")
+			}
+			return one(result.None, "weave has no password")
 		},
 	}
 }
