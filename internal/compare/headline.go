@@ -218,11 +218,7 @@ func measuredHeadline(c Comparison, cases []result.Case) string {
 	for _, m := range c.Medians {
 		of := planned[m.Case]
 		if m.Role == role && m.Metric == of.Metric && m.Median.Known() {
-			u := m.Unit
-			if of.Load.Volume {
-				u = u.OfVolume()
-			}
-			list = extendRange(list, cmp.Or(of.Words.Quantity, m.Metric), u, float64(m.Median))
+			list = extendRange(list, cmp.Or(of.Words.Quantity, m.Metric), of.ShownUnit(m.Unit), float64(m.Median))
 		}
 	}
 	var words []string

@@ -40,9 +40,6 @@ type answerRow struct {
 	Cells             []answerCell
 }
 
-// Title returns the row in plain words: "Pod → pod, other node · latency".
-func (r answerRow) Title() string { return r.Subject + " · " + r.Quantity }
-
 // An answerCell is the value of a target. If it is compared, it has a change, an interval and a verdict.
 type answerCell struct {
 	Median        compare.Number // missing if it was not measured
@@ -79,9 +76,6 @@ func newAnswer(in Input, all []group, axis *chart.Forest) answer {
 func (h answer) Only(rows []answerRow) answer {
 	return answer{File: h.File + "-exploratory", Columns: h.Columns, Rows: rows}
 }
-
-// Shown returns the rows that a figure shows.
-func (h answer) Shown() capped[answerRow] { return firstRows(h.Rows) }
 
 // answerColumns returns the columns, the baseline first. With several experiments each target may have its own
 // baseline.

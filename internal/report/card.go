@@ -45,8 +45,9 @@ func card(in Input) string {
 		for _, c := range table.Columns {
 			names = append(names, c.Head)
 		}
+		short := prose.Unprefixed(names)
 		for i, name := range names {
-			table.Columns[i].Head = prose.Unprefixed(names)[name]
+			table.Columns[i].Head = short[name]
 		}
 	}
 	s := chart.NewSheet(cardWidth, prose.Plain(in.Comparison.Headline))

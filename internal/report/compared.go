@@ -41,6 +41,20 @@ func (t *targetTable) add(g group, cell func(target string) doc.Cell) {
 	t.Rows = append(t.Rows, row)
 }
 
+// addCompared appends a group, with the baseline's cell and the cell that cell returns for each target's row.
+func (t *targetTable) addCompared(g group, baseline doc.Cell, cell func(compare.Row) doc.Cell) {
+	t.add(g, func(target string) doc.Cell {
+		r, compared := g.row(target)
+		switch {
+		case compared:
+			return cell(r)
+		case target == g.Baseline:
+			return baseline
+		}
+		return doc.Cell{Text: missingCell(g, target)}
+	})
+}
+
 // values appends the medians of a group with their changes and verdicts, and with what plot draws of them.
 func (t *targetTable) values(g group, plot func(compare.Number) template.HTML) {
 	t.add(g, func(target string) doc.Cell {

@@ -16,8 +16,8 @@ type plot interface {
 }
 
 // figure returns a plot as a figure with a file of its own, whose name is made of parts. Screen readers read the title.
-func (b *builder) figure(p plot, title string, parts ...string) doc.Figure {
-	name := b.names.unique(parts...)
+func (n figureNames) figure(p plot, title string, parts ...string) doc.Figure {
+	name := n.unique(parts...)
 	return doc.Figure{Name: name, Axis: p.YAxis(), Plot: p.Plot(chart.Caption{ID: "figure-" + name, Title: title})}
 }
 

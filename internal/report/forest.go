@@ -57,11 +57,10 @@ func (b *builder) forest(axis chart.Forest, role result.Role, title, about strin
 			name += ", against " + g.Baseline
 		}
 		for _, r := range g.Rows {
-			verdict := doc.Cell{Text: verdictWord(r), Mark: mark(r), Notes: nonEmpty(whyUndecided(r))}
 			table.Rows = append(table.Rows, doc.Row{Group: name, Head: r.Target, Cells: []doc.Cell{
 				{Plot: axis.Row(forestInterval(r))},
 				{Text: change(r.Change), Links: links(b.findings.marks(r.Case, r.Target, r.Baseline, r.Metric))},
-				{Text: interval(r.CI)}, verdict,
+				{Text: interval(r.CI)}, verdictCell(r),
 			}})
 		}
 		for _, m := range g.Missing {
@@ -74,6 +73,11 @@ func (b *builder) forest(axis chart.Forest, role result.Role, title, about strin
 		block.Title, block.Level = fmt.Sprintf("%s of %d cases", title, len(groups)), doc.Data
 	}
 	return block
+}
+
+// verdictCell returns a verdict with its mark, and why it is undecided.
+func verdictCell(r compare.Row) doc.Cell {
+	return doc.Cell{Text: verdictWord(r), Mark: mark(r), Notes: nonEmpty(whyUndecided(r))}
 }
 
 // forestInterval returns a comparison as a row of a forest plot.

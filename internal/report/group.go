@@ -53,7 +53,7 @@ func groups(in Input) []group {
 		if first {
 			planned := cases[r.Case]
 			all = append(all, group{
-				Case: r.Case, Planned: planned, Metric: r.Metric, Unit: shownUnit(r.Unit, planned), Better: r.Better, Role: r.Role,
+				Case: r.Case, Planned: planned, Metric: r.Metric, Unit: planned.ShownUnit(r.Unit), Better: r.Better, Role: r.Role,
 				Baseline: r.Baseline, Main: planned.Metric == "" || planned.Metric == r.Metric,
 				Missing: missingTargets(in.Comparison, r.Case),
 			})

@@ -144,7 +144,7 @@ func (b *builder) latencies(m caseResult) []doc.Element {
 	if m.Role == result.Primary {
 		single, pointsPerNine = maxSingleRuns, 20
 	}
-	keys := targetLabels(b.columns, false)
+	keys, quantiles := targetLabels(b.columns, false), curveQuantiles(pointsPerNine)
 	for n, target := range b.columns {
 		for _, d := range b.in.distributions(b.runs[m.Case][target], single) {
 			i, first := at.add(d.Name)
@@ -156,14 +156,14 @@ func (b *builder) latencies(m caseResult) []doc.Element {
 				continue
 			}
 			x.keys, x.rows = append(x.keys, keys[n]), append(x.rows, percentiles(d))
-			x.curves.Curves = append(x.curves.Curves, chart.Curve{Index: n,
-				Points: points(d.histogram, curveQuantiles(pointsPerNine)), Runs: d.Runs})
+			x.curves.Curves = append(x.curves.Curves,
+				chart.Curve{Index: n, Points: points(d.histogram, quantiles), Runs: d.Runs})
 		}
 	}
 	var list []doc.Element
 	for _, x := range all {
 		if len(x.keys) > 0 {
-			f := b.figure(x.curves, x.name+" by percentile of "+m.Case, "percentiles", m.Case, x.name)
+			f := b.names.figure(x.curves, x.name+" by percentile of "+m.Case, "percentiles", m.Case, x.name)
 			f.Title, f.Note, f.Legend = m.Case, x.name+" by percentile, lower is better", x.keys
 			f.Links, f.Table.Rows = links(b.findings.marks(m.Case, "", "", "")), x.rows
 			for _, name := range slices.Concat(tablePercentiles, []string{"longest", "samples"}) {

@@ -13,7 +13,7 @@ func limits(in Input) doc.Block {
 		{Head: "from", Words: true}}}
 	cases := in.casesByName()
 	for _, l := range in.Comparison.Limits {
-		u := shownUnit(l.Unit, cases[l.Case])
+		u := cases[l.Case].ShownUnit(l.Unit)
 		most := doc.Cell{Text: format(l.Limit, u)}
 		switch {
 		case l.BothWays:

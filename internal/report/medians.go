@@ -31,7 +31,7 @@ func splitMedians(in Input) (first, rest []compare.Median) {
 		planned, isFirst := cases[m.Case], m.Case+" "+m.Target != before
 		before = m.Case + " " + m.Target
 		direction := m.Metric == metric.ThroughputTX || m.Metric == metric.ThroughputRX
-		m.Unit = shownUnit(m.Unit, planned)
+		m.Unit = planned.ShownUnit(m.Unit)
 		tail := planned.Metric == metric.P50 && m.Metric == metric.P99
 		if isFirst || direction || tail || isStorageLatency(planned, m.Metric) {
 			first = append(first, m)
@@ -121,7 +121,7 @@ func medianGroups(in Input) []group {
 	var list []group
 	for _, m := range in.Comparison.Medians {
 		g := group{Case: m.Case, Planned: cases[m.Case], Metric: m.Metric, Better: m.Better,
-			Unit: shownUnit(m.Unit, cases[m.Case]), Role: result.Exploratory, Baseline: m.Target,
+			Unit: cases[m.Case].ShownUnit(m.Unit), Role: result.Exploratory, Baseline: m.Target,
 			BaselineMedian: m.Median, Bound: m.UpperBound}
 		if g.Main = m.Metric == g.Planned.Metric; g.Main {
 			g.Role = m.Role

@@ -40,8 +40,7 @@ func (b *builder) placebos() []doc.Element {
 				metric += ", exploratory"
 			}
 			table.Rows = append(table.Rows, doc.Row{Head: r.Case, Sub: metric, Cells: []doc.Cell{{Text: r.Target},
-				{Text: change(r.Change)}, {Text: interval(r.CI)},
-				{Text: verdictWord(r), Mark: mark(r), Notes: nonEmpty(whyUndecided(r))}}})
+				{Text: change(r.Change)}, {Text: interval(r.CI)}, verdictCell(r)}})
 		}
 	}
 	if len(table.Rows) == 0 {
@@ -65,16 +64,9 @@ func (b *builder) power() doc.Table {
 		if g.Role != result.Primary || !known {
 			continue
 		}
-		t.add(g, func(target string) doc.Cell {
-			r, compared := g.row(target)
-			switch {
-			case compared:
-				return doc.Cell{Text: "± " + format(r.Detectable, unit.Ratio),
-					Notes: []string{"spread " + format(r.Spread, unit.Ratio)}}
-			case target == g.Baseline:
-				return doc.Cell{Text: "baseline"}
-			}
-			return doc.Cell{Text: missingCell(g, target)}
+		t.addCompared(g, doc.Cell{Text: "baseline"}, func(r compare.Row) doc.Cell {
+			return doc.Cell{Text: "± " + format(r.Detectable, unit.Ratio),
+				Notes: []string{"spread " + format(r.Spread, unit.Ratio)}}
 		})
 	}
 	return t.Table
@@ -87,16 +79,8 @@ func (b *builder) quartileSpread() doc.Table {
 		if (!g.Main && g.Role != result.Primary) || len(g.Rows) == 0 || g.Baseline != against[g.Rows[0].Target] {
 			continue
 		}
-		t.add(g, func(target string) doc.Cell {
-			r, compared := g.row(target)
-			switch {
-			case compared:
-				return doc.Cell{Text: span(r.TargetQuartiles, g.Unit)}
-			case target == g.Baseline:
-				return doc.Cell{Text: span(g.Rows[0].BaselineQuartiles, g.Unit)}
-			}
-			return doc.Cell{Text: missingCell(g, target)}
-		})
+		baseline := doc.Cell{Text: span(g.Rows[0].BaselineQuartiles, g.Unit)}
+		t.addCompared(g, baseline, func(r compare.Row) doc.Cell { return doc.Cell{Text: span(r.TargetQuartiles, g.Unit)} })
 	}
 	return t.Table
 }

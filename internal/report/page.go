@@ -52,20 +52,6 @@ func (*page) MaxRows() int { return maxRows }
 // MaxCases returns maxCases to the template.
 func (*page) MaxCases() int { return maxCases }
 
-// capped holds the first rows of a list, and the number of all.
-type capped[T any] struct {
-	Rows []T
-	All  int
-}
-
-// firstRows returns the first maxRows rows of a list.
-func firstRows[T any](list []T) capped[T] {
-	return capped[T]{list[:min(len(list), maxRows)], len(list)}
-}
-
-// Rest returns a note about the rows that are left out; empty if none are.
-func (c capped[T]) Rest() string { return html.Rest(len(c.Rows), c.All) }
-
 // newPage returns the page of an input, without styles, scripts and JSON.
 func newPage(in Input) *page {
 	c, all := in.Comparison, groups(in)
@@ -90,9 +76,9 @@ func newPage(in Input) *page {
 		medians, _ = measured(in)
 		paths = doc.Block{} // it would repeat the numbers
 	}
-	p.Sections = present(slices.Concat([]doc.Block{medians, why(in), b.forests(axis), b.scale(), paths, b.latency(),
-		costs(c, all)}, sections(in), []doc.Block{b.everyRun(), b.overTime(), b.noise(), differs(in), auditSection(c),
-		method(in)})...)
+	p.Sections = present(slices.Concat([]doc.Block{medians, why(in), b.forests(axis), scale(c, b.names), paths,
+		b.latency(), costs(c, all)}, sections(in), []doc.Block{b.everyRun(), b.overTime(), b.noise(), differs(in),
+		auditSection(c), method(in)})...)
 	return p
 }
 
@@ -161,7 +147,7 @@ func newBuilder(in Input, all []group, runs []run) *builder {
 	}
 	cases := in.casesByName()
 	for _, x := range in.Comparison.Boxes {
-		x.Unit = shownUnit(x.Unit, cases[x.Case])
+		x.Unit = cases[x.Case].ShownUnit(x.Unit)
 		b.boxes[x.Case] = append(b.boxes[x.Case], x)
 	}
 	b.results = caseResultsOf(slices.Concat(all, medianGroups(in)))

@@ -97,10 +97,7 @@ func (b *builder) caseRuns(m caseResult) doc.Figure {
 			set.Runs, thinned = decimateDots(set.Runs), true
 		}
 		box := b.box(m, target)
-		if box != nil {
-			set.Box = &chart.Box{Lowest: float64(box.Lowest), Q1: float64(box.Q1), Median: float64(box.Median),
-				Q3: float64(box.Q3), Highest: float64(box.Highest)}
-		}
+		set.Box = drawnBox(box)
 		bound := math.NaN()
 		if v, ok := m.Bounds[target]; ok && v.Known() {
 			bound = float64(v)
@@ -121,7 +118,7 @@ func (b *builder) caseRuns(m caseResult) doc.Figure {
 	if len(names) == 0 {
 		return doc.Figure{}
 	}
-	f := b.figure(d, "Every run of "+m.Case+" by block, "+m.Metric, "runs", m.Case, m.Metric)
+	f := b.names.figure(d, "Every run of "+m.Case+" by block, "+m.Metric, "runs", m.Case, m.Metric)
 	f.Title, f.Note, f.Columns = m.Case, m.Metric+", "+betterText(m.Better), names
 	f.Links, f.Caption = links(b.findings.marks(m.Case, "", "", m.Metric)), strings.Join(captions, " ")
 	for _, name := range names {
@@ -132,6 +129,15 @@ func (b *builder) caseRuns(m caseResult) doc.Figure {
 		f.Table.Rows = append(f.Table.Rows, b.runRows(m, names)...)
 	}
 	return f
+}
+
+// drawnBox returns a box for drawing; nil stays nil.
+func drawnBox(x *compare.Box) *chart.Box {
+	if x == nil {
+		return nil
+	}
+	return &chart.Box{Lowest: float64(x.Lowest), Q1: float64(x.Q1), Median: float64(x.Median), Q3: float64(x.Q3),
+		Highest: float64(x.Highest)}
 }
 
 // dotColumn returns the runs of a target that have a value of the metric.

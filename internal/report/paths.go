@@ -50,7 +50,7 @@ func (b *builder) paths() doc.Block {
 	table.Columns = append(table.Columns, doc.Column{Head: referenceName})
 	for _, s := range b.pathSections(names) {
 		if bars, drawn := s.bars(len(names)); drawn {
-			f := b.figure(bars, s.title+" by path and target", "paths", s.title)
+			f := b.names.figure(bars, s.title+" by path and target", "paths", s.title)
 			f.Title, f.Note, f.Legend = s.title, s.about, targetLabels(names, true)
 			for _, row := range s.rows {
 				f.Columns = append(f.Columns, doc.Label{Name: string(row.path)})

@@ -45,7 +45,7 @@ func publications(in Input) []publication {
 		p := publication{Table: t, Rows: []publishedRow{}}
 		for _, row := range t.Rows {
 			for _, m := range counterparts(row, medians) {
-				b := publishedRow{Row: row, Ours: m.Case, Here: m.figures, unit: shownUnit(m.Unit, cases[m.Case])}
+				b := publishedRow{Row: row, Ours: m.Case, Here: m.figures, unit: cases[m.Case].ShownUnit(m.Unit)}
 				b.matchTargets(in.Matches, in.Comparison)
 				p.Rows = append(p.Rows, b)
 			}

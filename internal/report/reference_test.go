@@ -97,7 +97,7 @@ func TestEveryPublishedRow(t *testing.T) {
 			got := spaceless(html.UnescapeString(inFormat(t, format, in)))
 			for _, row := range table.Rows {
 				shown := func(v float64) string {
-					return spaceless(unit.Format(v, shownUnit(row.Unit, cases[row.Case])))
+					return spaceless(unit.Format(v, cases[row.Case].ShownUnit(row.Unit)))
 				}
 				wants := []string{spaceless(row.Case + ", " + row.Metric), "here" + shown(2*row.Figures[0].Value)}
 				for _, f := range row.Figures {

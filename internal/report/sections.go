@@ -14,7 +14,7 @@ import (
 // document returns a report for media that do not draw: what belongs to the answer first, then the details.
 func document(in Input, all []group) []doc.Block {
 	h := newAnswer(in, all, nil)
-	blocks := slices.Concat([]doc.Block{gates(in.Comparison)}, h.blocks(in, all), conclusionSections(in, all),
+	blocks := slices.Concat([]doc.Block{gates(in.Comparison)}, h.blocks(in, all), conclusionSections(in),
 		[]doc.Block{h.outlook(in)}, sections(in), caveats(in, shown(all), maxNotes), []doc.Block{audited(in.Comparison)})
 	slices.SortStableFunc(blocks, func(a, b doc.Block) int { return cmp.Compare(a.Level, b.Level) })
 	return present(blocks...)
@@ -68,15 +68,14 @@ func gates(c compare.Comparison) doc.Block {
 }
 
 // conclusionSections returns the sections between the results and sections; a page draws them.
-func conclusionSections(in Input, all []group) []doc.Block {
+func conclusionSections(in Input) []doc.Block {
 	c := in.Comparison
-	scale := newBuilder(in, all, in.runs()).scale()
 	exploratory := conclusions(c.Groups, false)
 	return present(
 		list("Order", conclusions(c.Groups, true), "the order of all targets"),
 		list("Order in exploratory rows", exploratory, "the order in "+counted(exploratory, "exploratory row")),
 		list("By group of cases", subjectSentences(c), ""),
-		scale, why(in),
+		scale(c, figureNames{}), why(in),
 	)
 }
 

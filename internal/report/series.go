@@ -97,7 +97,7 @@ func (b *builder) series(m caseResult) []doc.Element {
 	if err != nil {
 		return nil
 	}
-	f := b.figure(t, r.name+" within the runs of "+m.Case+": a line for each run, 0 to "+
+	f := b.names.figure(t, r.name+" within the runs of "+m.Case+": a line for each run, 0 to "+
 		unit.Format(t.Longest, unit.Second)+" in each column", "series", m.Case, r.name)
 	f.Title, f.Note, f.Caption = m.Case, r.name+", "+name, strings.Join(notes, " ")
 	f.Columns, f.Data = names, template.JS(text)

@@ -24,7 +24,7 @@ func TestTwoLevels(t *testing.T) {
 			t.Errorf("%s gives a rate for two levels", name)
 		}
 	}
-	figure := newBuilder(in, groups(in), in.runs()).scale().Parts[0].(doc.Figure)
+	figure := scale(in.Comparison, figureNames{}).Parts[0].(doc.Figure)
 	if strings.Contains(string(figure.Plot), "series1") {
 		t.Errorf("a straight line through two levels: %s", figure.Plot)
 	}

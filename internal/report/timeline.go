@@ -59,8 +59,8 @@ func (b *builder) timeline(m caseResult) []doc.Element {
 	t.Scale, t.Labels = chart.Linear(0, 1.3*slowest), axisLabels(unit.Second)
 	t.Height, t.Count = timelineHeight, len(t.Sets)
 	span := unit.Format(timelineBefore, unit.Second) + " before to " + unit.Format(t.To, unit.Second) + " after"
-	f := b.figure(t, "Requests around the change of "+m.Case+": latencies of new connections, an open connection and "+
-		"UDP, from "+span+", and what was lost", "change", m.Case)
+	f := b.names.figure(t, "Requests around the change of "+m.Case+": latencies of new connections, an open connection "+
+		"and UDP, from "+span+", and what was lost", "change", m.Case)
 	f.Title, f.Note, f.Legend, f.Columns = m.Case, "latency, "+span, kinds, columns
 	return []doc.Element{f}
 }

@@ -8,7 +8,6 @@ import (
 
 	"github.com/knotmeter/knotmeter/internal/compare"
 	"github.com/knotmeter/knotmeter/internal/metric"
-	"github.com/knotmeter/knotmeter/internal/result"
 	"github.com/knotmeter/knotmeter/internal/unit"
 )
 
@@ -53,14 +52,6 @@ func betterText(b metric.Better) string {
 		return "lower is better"
 	}
 	return "neither way is better"
-}
-
-// shownUnit returns the unit in which a case's values are shown: text about storage has its own.
-func shownUnit(u unit.Unit, c result.Case) unit.Unit {
-	if c.Load.Volume {
-		return u.OfVolume()
-	}
-	return u
 }
 
 // format formats a value with its unit.

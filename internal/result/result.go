@@ -270,6 +270,14 @@ type Words struct {
 	Member string `json:"member,omitempty"`
 }
 
+// ShownUnit returns the unit in which text shows values of the case that are in u: text about volumes has its own.
+func (c Case) ShownUnit(u unit.Unit) unit.Unit {
+	if c.Load.Volume {
+		return u.OfVolume()
+	}
+	return u
+}
+
 // A Load describes the load of a case, as far as it is known, so that the audit can check its numbers. It comes from
 // the family of its workload.
 type Load struct {
